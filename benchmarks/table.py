@@ -1,0 +1,167 @@
+"""Puts the measured numbers into README.md: `python -m benchmarks.table`, or `--check` to see whether they are there.
+
+Tables are generated from benchmarks/results/*.json and from nothing else, so that no number is ever typed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.paired import short_number
+from benchmarks.results import RESULTS
+
+README = Path("README.md")
+BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
+NOTHING = "Nothing is measured yet: `make bench` does it."
+LIMIT_HEADING = "share of the limit"
+HOW_TO_READ = """\
+Numbers are environment steps per second with random actions, the Python call included. A cell is a ratio: how many \
+times as fast the first is as the second, the median over rounds in which both took turns, with its 95% interval in \
+brackets. *Share of the limit* compares with the same environments in a bare C++ loop, one thread per CPU and no pool \
+at all. ✓ and ✗ say whether the goal beside them is reached."""
+
+
+def load_results(folder: Path) -> list[dict[str, Any]]:
+    """All sections, in the order that they are shown in."""
+    sections = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    return sorted(sections, key=lambda section: (section["order"], section["name"]))
+
+
+def render(sections: Sequence[dict[str, Any]]) -> str:
+    """All tables as Markdown."""
+    if not sections:
+        return NOTHING
+    parts, shown = [HOW_TO_READ], ""
+    for section in sections:
+        # Once for all the tables that follow from the same machine.
+        if (line := machine_line(section["machine"])) != shown:
+            parts.append(line)
+            shown = line
+        parts.append(f"**{section['title']}.** {section['about']}")
+        if section["experiments"]:
+            parts.append(_table(*ratio_table(section["experiments"])))
+        if section["amounts"]:
+            parts.append(_table(["", "measured", "goal"], [_amount_row(amount) for amount in section["amounts"]]))
+    if versions := versions_line(sections):
+        parts.append(versions)
+    return "\n\n".join(parts)
+
+
+def ratio_table(experiments: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows: a row per experiment, a column per pair, the limit's share last."""
+    headings: list[str] = []
+    for experiment in experiments:
+        for found in experiment["comparisons"]:
+            if (heading := _heading(experiment, found)) not in headings:
+                headings.append(heading)
+    headings.sort(key=lambda heading: heading == LIMIT_HEADING)
+    rows = []
+    for experiment in experiments:
+        cells = {_heading(experiment, found): _ratio_cell(found) for found in experiment["comparisons"]}
+        rows.append([experiment["setting"], _rate_cell(experiment), *(cells.get(name, "") for name in headings)])
+    return ["", "steps/s", *headings], rows
+
+
+def machine_line(machine: dict[str, Any]) -> str:
+    """Where and when, in one sentence."""
+    cpus = f"{machine['cpus']} CPU{'s' if machine['cpus'] != 1 else ''}"
+    system = f"Linux {machine['kernel']}, Python {machine['python']}"
+    return f"Measured on {machine['cpu']}, {cpus}, {machine['memory_gib']:.0f} GiB, {system}, {machine['date']}."
+
+
+def versions_line(sections: Sequence[dict[str, Any]]) -> str:
+    """Which versions of which libraries took part."""
+    found = {
+        f"{name} {version}"
+        for section in sections
+        for experiment in section["experiments"]
+        for contestant in experiment["contestants"].values()
+        for name, version in contestant.get("versions", {}).items()
+        if name != "python"
+    }
+    return f"Versions: {', '.join(sorted(found))}." if found else ""
+
+
+def with_tables(readme: str, tables: str) -> str:
+    """README's text with the tables between its two marks."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"README has no place for the tables. Put the lines {BEGIN} and {END} where they belong.")
+    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+
+
+def _heading(experiment: dict[str, Any], found: dict[str, Any]) -> str:
+    is_limit = found["below"] == experiment["limit"] and found["above"] == experiment["reference"]
+    return LIMIT_HEADING if is_limit else f"{found['above']} / {found['below']}"
+
+
+def _rate_cell(experiment: dict[str, Any]) -> str:
+    """The reference's rate; its name too, where it is not plainly Raceway."""
+    name = experiment["reference"]
+    rate = short_number(experiment["contestants"][name]["rate"])
+    return rate if name == "raceway" else f"{rate} ({name})"
+
+
+def _ratio_cell(found: dict[str, Any]) -> str:
+    interval = f"({_ratio(found['low'])} to {_ratio(found['high'])})"
+    return f"**{_ratio(found['ratio'])}** {interval}{_goal('≥', found['target'], found['reached'])}"
+
+
+def _amount_row(amount: dict[str, Any]) -> list[str]:
+    goal = f"≤ {amount['at_most']:g} {amount['unit']} {_mark(amount['reached'])}"
+    return [f"{amount['setting']}: {amount['what']}", f"**{amount['value']:.2f}** {amount['unit']}", goal]
+
+
+def _goal(bound: str, target: float | None, reached: bool | None) -> str:
+    return "" if target is None else f", {bound} {target:g} {_mark(reached)}"
+
+
+def _mark(reached: bool | None) -> str:
+    return "✓" if reached else "✗"
+
+
+def _ratio(value: float) -> str:
+    """Two decimals where they mean something."""
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def lines() -> Iterator[str]:
+        yield f"| {' | '.join(header)} |"
+        yield f"|{' --- |' * len(header)}"
+        for row in rows:
+            yield f"| {' | '.join(row)} |"
+
+    return "\n".join(lines())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Writes the tables, or with --check says whether README has them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when README is out of date")
+    parser.add_argument("--readme", type=Path, default=README, help="the file that has the two marks")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of results")
+    options = parser.parse_args(argv)
+    try:
+        current = options.readme.read_text(encoding="utf-8")
+        wanted = with_tables(current, render(load_results(options.results)))
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if wanted == current:
+        return 0
+    if options.check:
+        print(f"{options.readme} is out of date. `python -m benchmarks.table` renews it.", file=sys.stderr)
+        return 1
+    options.readme.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,270 @@
+// Makes the plain C table of one environment struct: the loops over a chunk, with the struct's code inlined in them.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "env.hpp"
+
+namespace raceway {
+
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <class Env>
+class Adapter {
+ public:
+  static const raceway_table* table() {
+    static const raceway_table kTable{
+        RACEWAY_TABLE_VERSION,
+        sizeof(raceway_table),
+        Env::kName,
+        Env::kParameters.size(),
+        Env::kParameters.data(),
+        Env::kOptions.size(),
+        Env::kOptions.data(),
+        sizeof(Env),
+        alignof(Env),
+        configure,
+        release,
+        layout,
+        construct,
+        destroy,
+        reset,
+        step,
+        observe,
+        save,
+        load,
+    };
+    return &kTable;
+  }
+
+  // Shared by environments with equal arguments.
+  struct Configuration {
+    explicit Configuration(const Arguments& arguments) : config(arguments), spaces(Env::spaces(config)) {
+      Env sample(config);
+      Describe describe;
+      sample.archive(describe);
+      state = std::move(describe.columns);
+      obs_views = views(spaces.observation);
+      info_views = views(spaces.info);
+      state_views = views(state);
+      layout = {spaces.container,  obs_views.size(),  obs_views.data(),   spaces.action.view(),
+                info_views.size(), info_views.data(), state_views.size(), state_views.data()};
+    }
+    Configuration(const Configuration&) = delete;
+    Configuration& operator=(const Configuration&) = delete;
+
+    typename Env::Config config;
+    Spaces spaces;
+    std::vector<Column> state;
+    std::vector<raceway_column> obs_views, info_views, state_views;
+    raceway_layout layout{};
+
+   private:
+    static std::vector<raceway_column> views(const std::vector<Column>& columns) {
+      std::vector<raceway_column> result;
+      for (const auto& column : columns) result.push_back(column.view());
+      return result;
+    }
+  };
+
+  // Starts an episode and writes its first row, in the rhythm that every autoreset mode shares.
+  static void begin(Env& env, raceway_episode& episode, raceway_random& random, const double* options, bool recorded) {
+    Random generator(random);
+    env.reset(generator, options);
+    episode.steps = 0;
+    episode.number += 1;
+    episode.reward_sum = 0.0;
+    episode.status = RACEWAY_RUNNING;
+    if (recorded) episode.start_s = seconds_now();
+  }
+
+  static constexpr auto fallbacks() {
+    std::array<double, Env::kOptions.size() + 1> values{};
+    for (std::size_t i = 0; i < Env::kOptions.size(); ++i) values[i] = Env::kOptions[i].fallback;
+    return values;
+  }
+
+ private:
+  using Scalar = typename Env::Scalar;
+  using Action = typename Env::Action;
+  static constexpr auto kFallbacks = fallbacks();
+
+  static void* configure(const raceway_value* values, std::size_t count, raceway_error* error) noexcept {
+    try {
+      return new Configuration(Arguments({values, count}));
+    } catch (...) {
+      tell_current(error);
+      return nullptr;
+    }
+  }
+
+  static void release(void* configuration) noexcept { delete static_cast<Configuration*>(configuration); }
+
+  static const raceway_layout* layout(const void* configuration) noexcept {
+    return &static_cast<const Configuration*>(configuration)->layout;
+  }
+
+  static std::int32_t construct(void* env, const void* configuration, raceway_error* error) noexcept {
+    try {
+      new (env) Env(static_cast<const Configuration*>(configuration)->config);
+      return 0;
+    } catch (...) {
+      return tell_current(error);
+    }
+  }
+
+  static void destroy(void* env) noexcept { static_cast<Env*>(env)->~Env(); }
+
+  static std::int64_t reset(const raceway_batch* batch, std::size_t first, std::size_t count,
+                            raceway_error* error) noexcept {
+    const double* options = batch->options ? batch->options : kFallbacks.data();
+    return each(*batch, first, count, error, [&](Env& env, std::size_t i) {
+      if (!batch->reset_mask || batch->reset_mask[i]) {
+        begin(env, batch->episodes[i], batch->random[i], options, batch->episode_time != nullptr);
+        write_flags(*batch, i, 0.0, false, false);
+      }
+      write_rows(env, batch->obs, batch->info, i);
+    });
+  }
+
+  static std::int64_t step(const raceway_batch* batch, std::size_t first, std::size_t count,
+                           raceway_error* error) noexcept {
+    switch (batch->autoreset) {
+      case RACEWAY_NEXT_STEP:
+        return step_in<RACEWAY_NEXT_STEP>(*batch, first, count, error);
+      case RACEWAY_SAME_STEP:
+        return step_in<RACEWAY_SAME_STEP>(*batch, first, count, error);
+      default:
+        return step_in<RACEWAY_DISABLED>(*batch, first, count, error);
+    }
+  }
+
+  template <raceway_autoreset Mode>
+  static std::int64_t step_in(const raceway_batch& batch, std::size_t first, std::size_t count,
+                              raceway_error* error) noexcept {
+    const bool recorded = batch.episode_time != nullptr;
+    const auto* actions = static_cast<const Action*>(batch.actions);
+    return each(batch, first, count, error, [&](Env& env, std::size_t i) {
+      raceway_episode& episode = batch.episodes[i];
+      if (Mode == RACEWAY_NEXT_STEP && episode.status == RACEWAY_ENDED) {
+        begin(env, episode, batch.random[i], kFallbacks.data(), recorded);
+        write_flags(batch, i, 0.0, false, false);
+        write_rows(env, batch.obs, batch.info, i);
+        return;
+      }
+      Random generator(batch.random[i]);
+      const Step result = env.step(actions + i * Env::kActionSize, generator);
+      episode.steps += 1;
+      const bool truncated = episode.steps == episode.limit;
+      write_flags(batch, i, result.reward, result.terminated, truncated);
+      if (recorded) episode.reward_sum += result.reward;
+      if (result.terminated || truncated) {
+        episode.status = RACEWAY_ENDED;
+        if (recorded) record(batch, i);
+        if constexpr (Mode == RACEWAY_SAME_STEP) {
+          write_rows(env, batch.final_obs, batch.final_info, i);
+          begin(env, episode, batch.random[i], kFallbacks.data(), recorded);
+        }
+      }
+      write_rows(env, batch.obs, batch.info, i);
+    });
+  }
+
+  static void observe(const raceway_batch* batch, std::size_t first, std::size_t count) noexcept {
+    for (std::size_t i = first; i < first + count; ++i) {
+      static_cast<const Env*>(batch->envs)[i].observe(static_cast<Scalar*>(batch->obs) + i * Env::kObsSize);
+    }
+  }
+
+  static void save(const void* env, void* row) noexcept {
+    Save archive(row);
+    const_cast<Env*>(static_cast<const Env*>(env))->archive(archive);  // Save only reads
+  }
+
+  static std::int32_t load(void* env, const void* row, raceway_error* error) noexcept {
+    std::vector<char> before;
+    try {
+      Describe describe;
+      static_cast<Env*>(env)->archive(describe);
+      std::size_t size = 0;
+      for (const auto& column : describe.columns) size += bytes_of(column.view());
+      before.resize(size);
+    } catch (...) {
+      return tell_current(error);
+    }
+    save(env, before.data());
+    Load archive(row);
+    static_cast<Env*>(env)->archive(archive);
+    if constexpr (requires(const Env& sample) { sample.valid(); }) {
+      if (!static_cast<Env*>(env)->valid()) {
+        Load undo(before.data());
+        static_cast<Env*>(env)->archive(undo);
+        return tell(error, "its values are outside what the task can reach");
+      }
+    }
+    return 0;
+  }
+
+  // Runs `body(env, i)` over the chunk. An environment that throws is left FRESH; the rest go on.
+  template <class Body>
+  static std::int64_t each(const raceway_batch& batch, std::size_t first, std::size_t count, raceway_error* error,
+                           Body body) noexcept {
+    auto* envs = static_cast<Env*>(batch.envs);
+    std::int64_t failed = -1;
+    std::size_t i = first;
+    while (i < first + count) {
+      try {
+        for (; i < first + count; ++i) body(envs[i], i);
+      } catch (...) {
+        batch.episodes[i].status = RACEWAY_FRESH;
+        if (failed < 0) {
+          failed = static_cast<std::int64_t>(i);
+          tell_current(error);
+        }
+        ++i;
+      }
+    }
+    return failed;
+  }
+
+  static void write_flags(const raceway_batch& batch, std::size_t i, double reward, bool terminated, bool truncated) {
+    batch.reward[i] = reward;
+    batch.terminated[i] = terminated;
+    batch.truncated[i] = truncated;
+  }
+
+  static void write_rows(const Env& env, void* obs, void* const* info, std::size_t i) {
+    env.observe(static_cast<Scalar*>(obs) + i * Env::kObsSize);
+    if constexpr (requires(InfoRow row) { env.info(row); }) env.info(InfoRow(info, i));
+  }
+
+  static void record(const raceway_batch& batch, std::size_t i) {
+    const raceway_episode& episode = batch.episodes[i];
+    batch.episode_return[i] = episode.reward_sum;
+    batch.episode_length[i] = episode.steps;
+    batch.episode_time[i] = seconds_now() - episode.start_s;
+  }
+
+  // What the exception being handled says: no exception crosses the table.
+  static std::int32_t tell_current(raceway_error* error) noexcept {
+    try {
+      throw;
+    } catch (const std::exception& failure) {
+      return tell(error, failure.what());
+    } catch (...) {
+      return tell(error, "it threw something that is not a std::exception");
+    }
+  }
+
+  static std::int32_t tell(raceway_error* error, const char* text) noexcept {
+    std::snprintf(error->text, sizeof error->text, "%s", text);
+    return -1;
+  }
+};
+
+}  // namespace raceway

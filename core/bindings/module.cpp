@@ -1,0 +1,60 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "../machine.hpp"
+#include "pool.hpp"
+
+namespace nb = nanobind;
+using namespace raceway;
+using python::BoundPool;
+
+namespace {
+
+// Gymnasium's own exceptions where it has them.
+void translate(const std::exception_ptr& pointer, void*) {
+  const auto raise = [](const char* name, const char* text) {
+    PyErr_SetString(nb::module_::import_("gymnasium.error").attr(name).ptr(), text);
+  };
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const ResetNeeded& error) {
+    raise("ResetNeeded", error.what());
+  } catch (const ClosedError& error) {
+    raise("ClosedEnvironmentError", error.what());
+  } catch (const StateError& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  python::import_numpy();
+  nb::register_exception_translator(translate);
+
+  nb::class_<BoundPool>(module, "Pool")
+      .def(nb::init<const std::string&, const std::vector<nb::dict>&, const std::vector<std::size_t>&,
+                    std::vector<std::int64_t>, const nb::dict&>(),
+           nb::arg("id"), nb::arg("kwargs"), nb::arg("which"), nb::arg("limits"), nb::arg("settings"))
+      .def("seed", &BoundPool::seed, nb::arg("seeds"))
+      .def("reset", &BoundPool::reset, nb::arg("mask").none(), nb::arg("options").none())
+      .def("step", &BoundPool::step, nb::arg("actions"))
+      .def("observe", &BoundPool::observe)
+      .def("async_reset", &BoundPool::async_reset)
+      .def("send", &BoundPool::send, nb::arg("actions"), nb::arg("env_ids").none())
+      .def("recv", &BoundPool::recv, nb::arg("timeout_s").none())
+      .def("save", &BoundPool::save)
+      .def("load", &BoundPool::load, nb::arg("rows"), nb::arg("random"), nb::arg("counts"), nb::arg("sums"))
+      .def("close", &BoundPool::close)
+      .def_prop_ro("workers", &BoundPool::workers)
+      .def_prop_ro("threads", &BoundPool::threads)
+      .def_prop_ro("in_flight", &BoundPool::in_flight);
+
+  module.def("describe_layout", &python::describe_layout, nb::arg("id"), nb::arg("kwargs"));
+  module.def("describe_tasks", &python::describe_tasks);
+  module.def("bare_loop", &python::run_bare_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),
+             nb::arg("num_envs"), nb::arg("actions"), nb::arg("num_steps"), nb::arg("num_threads"), nb::arg("seed"));
+  module.def("usable_cpus", &usable_cpus);
+}

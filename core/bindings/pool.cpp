@@ -1,0 +1,378 @@
+// The pool as Python sees it: arguments in, arrays out, errors translated. What it does is in core/pool.
+#include "pool.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <list>
+
+#include "../adapter.hpp"
+#include "../machine.hpp"
+#include "../tasks.hpp"
+#include "arrays.hpp"
+
+namespace raceway::python {
+namespace {
+
+const Task& find_task(const std::string& id) {
+  for (const Task& task : tasks()) {
+    if (id == task.id) return task;
+  }
+  throw nb::key_error(id.c_str());
+}
+
+// Keyword arguments, already of the kinds that the table names, as plain values. Keeps what they point to.
+class Values {
+ public:
+  Values(const raceway_table& table, const nb::dict& kwargs) {
+    for (std::size_t i = 0; i < table.num_parameters; ++i) {
+      const raceway_parameter& parameter = table.parameters[i];
+      if (!kwargs.contains(parameter.name)) continue;
+      values_.push_back(value_of(parameter, kwargs[parameter.name]));
+    }
+  }
+
+  const std::vector<raceway_value>& get() const { return values_; }
+
+ private:
+  raceway_value value_of(const raceway_parameter& parameter, nb::handle given) {
+    raceway_value value{};
+    value.name = parameter.name;
+    switch (parameter.kind) {
+      case RACEWAY_FLAG:
+        value.integer = nb::cast<bool>(given) ? 1 : 0;
+        break;
+      case RACEWAY_INTEGER:
+        value.integer = nb::cast<std::int64_t>(given);
+        break;
+      case RACEWAY_REAL:
+        value.real = nb::cast<double>(given);
+        break;
+      case RACEWAY_REALS: {
+        const auto& reals = reals_.emplace_back(nb::cast<std::vector<double>>(given));
+        value.reals = reals.data();
+        value.num_reals = reals.size();
+        break;
+      }
+      default:
+        value.text = texts_.emplace_back(nb::cast<std::string>(given)).c_str();
+    }
+    return value;
+  }
+
+  std::vector<raceway_value> values_;
+  std::list<std::string> texts_;
+  std::list<std::vector<double>> reals_;
+};
+
+std::vector<std::uint32_t> seed_words(nb::handle seed) {
+  const auto size = (nb::cast<std::size_t>(seed.attr("bit_length")()) + 31) / 32;
+  const auto bytes = nb::cast<nb::bytes>(seed.attr("to_bytes")(std::max<std::size_t>(size, 1) * 4, "little"));
+  std::vector<std::uint32_t> words(bytes.size() / 4);
+  std::memcpy(words.data(), bytes.c_str(), bytes.size());
+  return words;
+}
+
+nb::dict column_dict(const raceway_column& column) {
+  nb::dict result;
+  static constexpr const char* kTypes[] = {"bool", "int8", "uint8", "int32", "int64", "float32", "float64"};
+  result["name"] = column.name;
+  result["dtype"] = kTypes[column.dtype];
+  result["n"] = column.discrete_n;
+  result["discrete"] = column.space == RACEWAY_DISCRETE;
+  result["shape"] = nb::tuple(nb::cast(std::vector<std::int64_t>(column.shape, column.shape + column.ndim)));
+  if (column.low) {
+    const std::size_t size = elements_of(column);
+    result["low"] = std::vector<double>(column.low, column.low + size);
+    result["high"] = std::vector<double>(column.high, column.high + size);
+  }
+  return result;
+}
+
+nb::list column_list(const raceway_column* columns, std::size_t count) {
+  nb::list result;
+  for (std::size_t i = 0; i < count; ++i) result.append(column_dict(columns[i]));
+  return result;
+}
+
+}  // namespace
+
+// What the environments of one task with these arguments read and write.
+nb::dict describe_layout(const std::string& id, const nb::dict& kwargs) {
+  const raceway_table& table = *find_task(id).table;
+  const Configuration configuration = configure(table, Values(table, kwargs).get());
+  const raceway_layout& layout = *table.layout(configuration.get());
+  static constexpr const char* kContainers[] = {"single", "tuple", "dict"};
+  nb::dict result;
+  result["container"] = kContainers[layout.container];
+  result["observation"] = column_list(layout.obs, layout.num_obs);
+  result["action"] = column_dict(layout.action);
+  result["info"] = column_list(layout.info, layout.num_info);
+  result["state"] = column_list(layout.state, layout.num_state);
+  return result;
+}
+
+nb::list describe_tasks() {
+  static constexpr const char* kKinds[] = {"flag", "integer", "real", "reals", "text", "lines"};
+  nb::list result;
+  for (const Task& task : tasks()) {
+    nb::dict parameters, options, preset, entry;
+    for (std::size_t i = 0; i < task.table->num_parameters; ++i) {
+      const raceway_parameter& parameter = task.table->parameters[i];
+      parameters[parameter.name] = nb::make_tuple(kKinds[parameter.kind], parameter.default_repr);
+    }
+    for (std::size_t i = 0; i < task.table->num_options; ++i) {
+      options[task.table->options[i].name] = task.table->options[i].fallback;
+    }
+    for (const auto& [name, value] : task.preset) preset[name] = value;
+    entry["id"] = task.id;
+    entry["parameters"] = parameters;
+    entry["options"] = options;
+    entry["preset"] = preset;
+    entry["max_episode_steps"] = task.max_episode_steps;
+    result.append(entry);
+  }
+  return result;
+}
+
+double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
+                     nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed) {
+  const Task& task = find_task(id);
+  const Values values(*task.table, kwargs);
+  const Configuration configuration = configure(*task.table, values.get());
+  const raceway_column& column = task.table->layout(configuration.get())->action;
+  BareRun run{num_envs, num_steps, num_threads > 0 ? num_threads : usable_cpus(), limit, seed, nullptr};
+  run.actions = memory_of(actions, column.dtype, num_steps, num_envs * elements_of(column), "actions");
+  const nb::gil_scoped_release unlocked;
+  return task.bare_loop(Arguments(values.get()), run);
+}
+
+BoundPool::BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs, const std::vector<std::size_t>& which,
+                     std::vector<std::int64_t> limits, const nb::dict& settings)
+    : task_(id) {
+  const raceway_table& table = *find_task(id).table;
+  std::vector<Configuration> distinct, configurations;
+  for (const nb::dict& each : kwargs) distinct.push_back(configure(table, Values(table, each).get()));
+  for (const std::size_t index : which) configurations.push_back(distinct.at(index));
+  Pool::Settings wanted;
+  wanted.num_envs = which.size();
+  wanted.batch_size = nb::cast<std::size_t>(settings["batch_size"]);
+  wanted.workers = nb::cast<int>(settings["num_workers"]);
+  wanted.autoreset = static_cast<raceway_autoreset>(nb::cast<int>(settings["autoreset"]));
+  wanted.record_episodes = nb::cast<bool>(settings["record_episodes"]);
+  wanted.pin = nb::cast<bool>(settings["pin"]);
+  {
+    const nb::gil_scoped_release unlocked;
+    pool_ = std::make_unique<Pool>(table, std::move(configurations), std::move(limits), wanted);
+  }
+  full_slab_ = std::make_shared<Slab>(pool_->full_rows().bytes());
+  batch_slab_ = std::make_shared<Slab>(pool_->batch_rows().bytes());
+  if (!nb::cast<bool>(settings["copy"])) {
+    Lease full(*full_slab_), batch(*batch_slab_);
+    kept_full_ = full.data();
+    kept_batch_ = batch.data();
+    kept_full_owner_ = full.into_owner();
+    kept_batch_owner_ = batch.into_owner();
+  }
+}
+
+// Without the threads of the parent, or with one that never came back from a step, the memory must stay.
+BoundPool::~BoundPool() {
+  if (!pool_->forked() && !stuck_) stuck_ = !pool_->close();
+  if (pool_->forked() || stuck_) static_cast<void>(pool_.release());
+}
+
+void BoundPool::seed(const nb::list& seeds) {
+  const Pool::Turn turn(*pool_, true, true);
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
+    if (!seeds[i].is_none()) pool_->random(i) = seeded(seed_words(seeds[i]));
+  }
+}
+
+nb::tuple BoundPool::reset(nb::handle mask, const std::optional<std::vector<double>>& options) {
+  const Pool::Turn turn(*pool_, true, true);
+  const auto* marks = mask.is_none() ? nullptr
+                                     : static_cast<const std::uint8_t*>(
+                                           memory_of(mask, RACEWAY_BOOL, pool_->settings().num_envs, 0, "reset_mask"));
+  return filled(false, [&](std::byte* rows) { pool_->reset(rows, marks, options ? options->data() : nullptr); });
+}
+
+nb::tuple BoundPool::step(nb::handle actions) {
+  const Pool::Turn turn(*pool_, true, true);
+  pool_->require_idle("step()");
+  read_actions(actions, *pool_, task_, {});
+  return filled(false, [&](std::byte* rows) { pool_->step(rows); });
+}
+
+nb::object BoundPool::observe() {
+  const Pool::Turn turn(*pool_, true, true);
+  return filled(false, [&](std::byte* rows) { pool_->observe(rows); })[0];
+}
+
+void BoundPool::async_reset() {
+  const Pool::Turn turn(*pool_, true, false);
+  const nb::gil_scoped_release unlocked;
+  pool_->async_reset();
+}
+
+void BoundPool::send(nb::handle actions, nb::handle env_ids) {
+  const Pool::Turn turn(*pool_, true, false);
+  const std::size_t num_envs = pool_->settings().num_envs;
+  std::vector<std::size_t> envs;
+  if (!env_ids.is_none()) {
+    envs = read_env_ids(env_ids, num_envs);
+    if (envs.empty()) throw nb::value_error("env_ids is empty: there is nothing to send.");
+  } else {
+    for (std::size_t i = 0; i < num_envs; ++i) envs.push_back(i);
+  }
+  std::vector<std::size_t> sorted = envs;
+  std::sort(sorted.begin(), sorted.end());
+  pool_->check_sendable(sorted);
+  read_actions(actions, *pool_, task_, envs);
+  const nb::gil_scoped_release unlocked;
+  pool_->send(sorted);
+}
+
+// Waits in slices, so that Ctrl-C is heard; nothing is lost by it.
+nb::tuple BoundPool::recv(std::optional<double> timeout_s) {
+  const Pool::Turn turn(*pool_, false, true);
+  const auto slice = std::chrono::milliseconds(50);
+  const auto end = timeout_s ? Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                  std::chrono::duration<double>(std::min(*timeout_s, 1e8)))
+                             : Clock::time_point::max();
+  return filled(true, [&](std::byte* rows) {
+    while (!pool_->recv(rows, std::min(end, Clock::now() + slice), timeout_s.has_value())) {
+      const nb::gil_scoped_acquire locked;
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (Clock::now() >= end) {
+        const std::string text = "no batch of " + std::to_string(pool_->settings().batch_size) +
+                                 " environments was ready within timeout=" + std::to_string(*timeout_s) + " s; " +
+                                 std::to_string(pool_->in_flight()) + " are in flight. Nothing is lost.";
+        PyErr_SetString(PyExc_TimeoutError, text.c_str());
+        throw nb::python_error();
+      }
+    }
+  });
+}
+
+// Runs `fill` on memory for a batch, without the lock of the interpreter, and wraps it in arrays.
+template <class Fill>
+nb::tuple BoundPool::filled(bool some, Fill fill) {
+  if (kept_full_) {
+    std::byte* rows = some ? kept_batch_ : kept_full_;
+    {
+      const nb::gil_scoped_release unlocked;
+      fill(rows);
+    }
+    return wrapped(rows, some, some ? kept_batch_owner_ : kept_full_owner_);
+  }
+  Lease lease(some ? *batch_slab_ : *full_slab_);
+  std::byte* rows = lease.data();
+  {
+    const nb::gil_scoped_release unlocked;
+    fill(rows);
+  }
+  return wrapped(rows, some, lease.into_owner());
+}
+
+// (observations, rewards, terminated, truncated, extras): what infos are made of, if there is anything.
+nb::tuple BoundPool::wrapped(std::byte* base, bool some, nb::handle owner) const {
+  const RowLayout& layout = some ? pool_->batch_rows() : pool_->full_rows();
+  const raceway_layout& columns = pool_->layout();
+  const std::size_t rows = layout.rows();
+  const raceway_batch batch = layout.bind(base);
+  nb::dict extras;
+  if (some) extras["env_id"] = array_over(layout.env_ids(base), rows, owner);
+  const auto entries = [&](void* const* pointers) {
+    nb::dict info;
+    for (std::size_t i = 0; i < columns.num_info; ++i) {
+      info[columns.info[i].name] = array_over(pointers[i], columns.info[i], rows, 0, owner);
+    }
+    return info;
+  };
+  if (columns.num_info > 0) extras["info"] = entries(batch.info);
+  if (batch.final_obs) {
+    extras["final_obs"] = observations(batch.final_obs, columns, rows, owner);
+    extras["final_info"] = entries(batch.final_info);
+  }
+  if (batch.episode_return) {
+    extras["episode"] =
+        nb::make_tuple(array_over(batch.episode_return, rows, owner), array_over(batch.episode_length, rows, owner),
+                       array_over(batch.episode_time, rows, owner));
+  }
+  return nb::make_tuple(observations(batch.obs, columns, rows, owner), array_over(batch.reward, rows, owner),
+                        flags_over(batch.terminated, rows, owner), flags_over(batch.truncated, rows, owner), extras);
+}
+
+nb::tuple BoundPool::save() {
+  const Pool::Turn turn(*pool_, true, true);
+  pool_->require_idle("state()");
+  const std::size_t n = pool_->settings().num_envs;
+  void *rows = nullptr, *random = nullptr, *counts = nullptr, *sums = nullptr;
+  nb::object row_array = new_array(RACEWAY_UINT8, n, pool_->state_bytes(), &rows);
+  nb::object random_array = new_array(RACEWAY_INT64, n, 6, &random);
+  nb::object count_array = new_array(RACEWAY_INT64, n, 3, &counts);
+  nb::object sum_array = new_array(RACEWAY_FLOAT64, n, 2, &sums);
+  for (std::size_t i = 0; i < n; ++i) {
+    pool_->save(i, static_cast<char*>(rows) + i * pool_->state_bytes());
+    const raceway_random& r = pool_->random(i);
+    const std::uint64_t words[6] = {r.state_high, r.state_low, r.increment_high, r.increment_low, r.has_half, r.half};
+    std::memcpy(static_cast<char*>(random) + i * sizeof words, words, sizeof words);
+    const raceway_episode& e = pool_->episode(i);
+    const std::int64_t numbers[3] = {e.steps, e.number, e.status};
+    std::memcpy(static_cast<char*>(counts) + i * sizeof numbers, numbers, sizeof numbers);
+    const double reals[2] = {e.reward_sum, e.status == RACEWAY_FRESH ? 0.0 : seconds_now() - e.start_s};
+    std::memcpy(static_cast<char*>(sums) + i * sizeof reals, reals, sizeof reals);
+  }
+  return nb::make_tuple(row_array, random_array, count_array, sum_array);
+}
+
+// All or nothing: a state that is refused leaves every environment as it was.
+void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::handle sums) {
+  const Pool::Turn turn(*pool_, true, true);
+  pool_->require_idle("set_state()");
+  const std::size_t n = pool_->settings().num_envs, bytes = pool_->state_bytes();
+  const auto* row_data = static_cast<const char*>(memory_of(rows, RACEWAY_UINT8, n, bytes, "rows"));
+  const auto* words = static_cast<const std::uint64_t*>(memory_of(random, RACEWAY_INT64, n, 6, "random"));
+  const auto* numbers = static_cast<const std::int64_t*>(memory_of(counts, RACEWAY_INT64, n, 3, "episodes"));
+  const auto* reals = static_cast<const double*>(memory_of(sums, RACEWAY_FLOAT64, n, 2, "sums"));
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool generator = (words[6 * i + 3] & 1) == 1 && words[6 * i + 4] <= 1 && words[6 * i + 5] >> 32 == 0;
+    const std::int64_t status = numbers[3 * i + 2];
+    if (!generator || numbers[3 * i] < 0 || status < RACEWAY_FRESH || status > RACEWAY_ENDED) {
+      throw nb::value_error(("the state of environment " + std::to_string(i) +
+                             " is refused: its generator or its episode has values that cannot be.")
+                                .c_str());
+    }
+  }
+  std::vector<char> before(n * bytes);
+  for (std::size_t i = 0; i < n; ++i) pool_->save(i, before.data() + i * bytes);
+  for (std::size_t i = 0; i < n; ++i) {
+    try {
+      pool_->load(i, row_data + i * bytes);
+    } catch (const std::invalid_argument&) {
+      for (std::size_t j = 0; j < i; ++j) pool_->load(j, before.data() + j * bytes);
+      throw;
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t* w = words + 6 * i;
+    pool_->random(i) = {w[0], w[1], w[2], w[3], static_cast<std::uint32_t>(w[4]), static_cast<std::uint32_t>(w[5])};
+    raceway_episode& e = pool_->episode(i);
+    e = {numbers[3 * i],    e.limit, numbers[3 * i + 1], reals[2 * i], seconds_now() - reals[2 * i + 1],
+         numbers[3 * i + 2]};
+  }
+  pool_->states_changed();
+}
+
+void BoundPool::close() {
+  if (pool_->forked() || pool_->closed()) return;
+  const Pool::Turn turn(*pool_, true, false);
+  const nb::gil_scoped_release unlocked;
+  stuck_ = !pool_->close();
+}
+
+}  // namespace raceway::python

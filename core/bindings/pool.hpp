@@ -1,0 +1,55 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arrays.hpp"
+
+namespace raceway::python {
+
+class BoundPool {
+ public:
+  // `which[i]` is the index in `kwargs` of environment i's arguments.
+  BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs, const std::vector<std::size_t>& which,
+            std::vector<std::int64_t> limits, const nb::dict& settings);
+  ~BoundPool();
+
+  void seed(const nb::list& seeds);
+  nb::tuple reset(nb::handle mask, const std::optional<std::vector<double>>& options);
+  nb::tuple step(nb::handle actions);
+  nb::object observe();
+  void async_reset();
+  void send(nb::handle actions, nb::handle env_ids);
+  nb::tuple recv(std::optional<double> timeout_s);
+  nb::tuple save();
+  void load(nb::handle rows, nb::handle random, nb::handle counts, nb::handle sums);
+  void close();
+
+  int workers() const { return pool_->workers(); }
+  int threads() const { return pool_->threads(); }
+  std::size_t in_flight() const { return pool_->in_flight(); }
+
+ private:
+  template <class Fill>
+  nb::tuple filled(bool some, Fill fill);
+  nb::tuple wrapped(std::byte* base, bool some, nb::handle owner) const;
+
+  std::string task_;
+  std::unique_ptr<Pool> pool_;
+  std::shared_ptr<Slab> full_slab_, batch_slab_;
+  // copy=False: one block of each, written again by every call.
+  std::byte *kept_full_ = nullptr, *kept_batch_ = nullptr;
+  nb::object kept_full_owner_, kept_batch_owner_;
+  bool stuck_ = false;
+};
+
+nb::dict describe_layout(const std::string& id, const nb::dict& kwargs);
+nb::list describe_tasks();
+double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
+                     nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed);
+
+}  // namespace raceway::python

@@ -1,0 +1,229 @@
+#include "crew.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <csignal>
+#include <ctime>
+#include <string>
+
+namespace raceway {
+namespace {
+
+// Waking a thread that spins costs about a microsecond, so a share below this is not worth one.
+constexpr double kShareNs = 4'000;
+// A chunk below this would spend its time on being handed out.
+constexpr double kChunkNs = 2'000;
+// Runs longer than this gain from a thread even if it has to be woken from sleep.
+constexpr double kShortRunNs = 200'000;
+constexpr unsigned kRetryHelp = 256;
+constexpr std::chrono::microseconds kSpin{100};
+
+double thread_cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+double ns_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+Crew::Crew(Settings settings, std::size_t num_envs, Work work)
+    : settings_(std::move(settings)),
+      work_(std::move(work)),
+      lanes_(static_cast<std::size_t>(settings_.workers)),
+      workers_(static_cast<std::size_t>(settings_.workers)),
+      caller_patience_(kSpin) {
+  for (Lane& lane : lanes_) lane.reserve(num_envs);
+}
+
+Crew::~Crew() {
+  stop(std::chrono::hours(24));
+}
+
+void Crew::run(std::size_t n, Meter& meter) {
+  meter_.store(&meter, std::memory_order_relaxed);
+  std::size_t first = 0;
+  pending_.store(n, std::memory_order_relaxed);
+  // One environment at a time until it is known what they cost.
+  while (first < n && !meter.trained()) perform({first++, 1});
+  const std::size_t count = n - first;
+  const std::size_t parts = worthwhile(count, meter);
+  const double total_ns = static_cast<double>(count) * meter.cost_ns();
+  if (parts <= 1 || !help_comes(total_ns)) {
+    if (count > 0) perform({first, count});
+    return;
+  }
+  start(parts);
+  participants_.store(parts, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < parts; ++i) {
+    const std::size_t begin = first + count * i / parts, end = first + count * (i + 1) / parts;
+    if (end > begin) lanes_[i].put({begin, end - begin});
+  }
+  wake_from(0);
+  std::size_t own = 0;
+  while (const Range range = next(0)) {
+    perform(range);
+    own += range.count;
+  }
+  drain();
+  learn_help(count, own, total_ns);
+}
+
+void Crew::post(const std::vector<Range>& ranges, Meter& meter) {
+  meter_.store(&meter, std::memory_order_relaxed);
+  std::size_t count = 0;
+  for (const Range range : ranges) count += range.count;
+  pending_.fetch_add(count, std::memory_order_relaxed);
+  if (meter.trained() && static_cast<double>(count) * meter.cost_ns() < 2 * kShareNs) {
+    for (const Range range : ranges) perform(range);
+    return;
+  }
+  const std::size_t parts = worthwhile(count, meter);
+  start(parts);
+  participants_.store(parts, std::memory_order_relaxed);
+  // Short pieces in turn: a lane whose worker is in a long step is emptied by the others.
+  const std::size_t piece = (count + parts - 1) / parts;
+  for (Range range : ranges) {
+    while (range.count > 0) {
+      const std::size_t cut = std::min(range.count, piece);
+      lanes_[next_lane_++ % parts].put({range.first, cut});
+      range = {range.first + cut, range.count - cut};
+    }
+  }
+  wake(0);
+}
+
+void Crew::drain() {
+  while (true) {
+    const std::uint32_t seen = done_.now();
+    if (pending_.load(std::memory_order_acquire) == 0) return;
+    done_.wait(seen, caller_patience_);
+  }
+}
+
+bool Crew::stop(std::chrono::nanoseconds patience) {
+  stopping_.store(true, std::memory_order_seq_cst);
+  for (Lane& lane : lanes_) {
+    if (const std::size_t dropped = lane.clear()) pending_.fetch_sub(dropped, std::memory_order_relaxed);
+  }
+  done_.raise();
+  for (Worker& worker : workers_) worker.signal.raise();
+  const auto deadline = Clock::now() + patience;
+  bool all_ended = true;
+  for (Worker& worker : workers_) {
+    if (!worker.thread.joinable()) continue;
+    while (!worker.ended.load(std::memory_order_acquire) && Clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    if (worker.ended.load(std::memory_order_acquire)) {
+      worker.thread.join();
+    } else {
+      worker.thread.detach();
+      all_ended = false;
+    }
+  }
+  return all_ended;
+}
+
+// How many threads are worth it: each must get a share that outweighs its waking. Work that waits may have all
+// workers; work that computes gets no more than there are CPUs.
+std::size_t Crew::worthwhile(std::size_t n, const Meter& meter) const {
+  const int most = meter.busy() < 0.5 ? settings_.workers : std::min(settings_.workers, settings_.cpus);
+  const double shares = meter.trained() ? static_cast<double>(n) * meter.cost_ns() / kShareNs : 1e6;
+  return std::max<std::size_t>(
+      1, std::min({static_cast<std::size_t>(most), static_cast<std::size_t>(std::min(shares, 1e6)), n}));
+}
+
+// Short runs may end before the others have come, as when those sleep between runs. Then they are left alone, and
+// tried again now and then.
+bool Crew::help_comes(double total_ns) {
+  if (total_ns >= kShortRunNs || help_ >= 0.1 || ++skipped_runs_ >= kRetryHelp) {
+    skipped_runs_ = 0;
+    return true;
+  }
+  return false;
+}
+
+void Crew::learn_help(std::size_t n, std::size_t own, double total_ns) {
+  if (total_ns >= kShortRunNs) return;
+  const double share = 1.0 - static_cast<double>(own) / static_cast<double>(n);
+  help_ += (share - help_) / 16;
+}
+
+// Threads start when they are first needed: cheap environments never get any.
+void Crew::start(std::size_t workers) {
+  if (started_ >= workers || stopping_.load(std::memory_order_relaxed)) return;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads that the caller knows
+  for (std::size_t i = settings_.background ? 0 : 1; i < workers; ++i) {
+    if (workers_[i].thread.joinable()) continue;
+    workers_[i].ended.store(false, std::memory_order_relaxed);
+    workers_[i].thread = std::thread([this, i] { serve(i); });
+    pthread_setname_np(workers_[i].thread.native_handle(), ("raceway-" + std::to_string(i)).c_str());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  started_ = workers;
+}
+
+void Crew::serve(std::size_t index) {
+  if (index < settings_.pins.size()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(settings_.pins[index]), &set);
+    sched_setaffinity(0, sizeof set, &set);  // refused: stays where it is
+  }
+  // Spinning beside more threads than CPUs would take time from the one that is waited for.
+  Patience patience(index < static_cast<std::size_t>(settings_.cpus) ? kSpin : std::chrono::microseconds(0));
+  while (true) {
+    const std::uint32_t seen = workers_[index].signal.now();
+    if (stopping_.load(std::memory_order_seq_cst)) break;
+    wake_from(index);
+    while (const Range range = next(index)) perform(range);
+    workers_[index].signal.wait(seen, patience);
+  }
+  workers_[index].ended.store(true, std::memory_order_release);
+}
+
+// Each wakes two, so that the first is not kept waking many.
+void Crew::wake_from(std::size_t index) {
+  wake(2 * index + 1);
+  wake(2 * index + 2);
+}
+
+void Crew::wake(std::size_t index) {
+  if (index < participants_.load(std::memory_order_relaxed)) workers_[index].signal.raise();
+}
+
+Range Crew::next(std::size_t index) {
+  const std::size_t least = least_chunk();
+  if (const Range range = lanes_[index].take(least)) return range;
+  for (std::size_t i = 1; i < lanes_.size(); ++i) {
+    if (const Range range = lanes_[(index + i) % lanes_.size()].steal(least)) return range;
+  }
+  return {};
+}
+
+std::size_t Crew::least_chunk() const {
+  const double cost_ns = meter_.load(std::memory_order_relaxed)->cost_ns();
+  return cost_ns > 0 ? static_cast<std::size_t>(kChunkNs / cost_ns) + 1 : 1;
+}
+
+void Crew::perform(Range range) {
+  Meter& meter = *meter_.load(std::memory_order_relaxed);
+  const auto count = static_cast<double>(range.count);
+  const bool sample_cpu = !meter.trained() || count * meter.cost_ns() > 50'000;
+  const double cpu_start = sample_cpu ? thread_cpu_ns() : 0.0;
+  const auto start = Clock::now();
+  work_(range);
+  const double wall = ns_since(start);
+  meter.add_cost(wall / count);
+  if (sample_cpu && wall > 0) meter.add_busy(std::min(1.0, (thread_cpu_ns() - cpu_start) / wall));
+  if (pending_.fetch_sub(range.count, std::memory_order_acq_rel) == range.count) done_.raise();
+}
+
+}  // namespace raceway

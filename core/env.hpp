@@ -1,0 +1,251 @@
+// What a native environment is.
+//
+// One struct in one header:
+//
+//   struct MyTask {
+//     static constexpr const char* kName = "MyTask";
+//     static constexpr std::array kParameters{raceway_parameter{"gravity", RACEWAY_REAL, "9.8"}};
+//     static constexpr std::array kOptions{raceway_option{"low", -0.05}};  // what reset(options=...) may set
+//     using Scalar = float;   // of the observation, as Gymnasium's API has it
+//     using Action = float;   // std::int64_t for a discrete one
+//     static constexpr std::size_t kObsSize = 4, kActionSize = 1;
+//
+//     struct Config { explicit Config(const Arguments&); ... };   // shared by environments with equal arguments
+//     static Spaces spaces(const Config&);
+//
+//     explicit MyTask(const Config&);
+//     void reset(Random&, const double* options);
+//     Step step(const Action*, Random&);
+//     template <class T> void observe(T* row) const;              // straight into the row it is given
+//     void info(InfoRow) const;                                   // only if spaces() names info columns
+//     template <class Archive> void archive(Archive&);            // names every part of the state, once
+//     bool valid() const;                                         // only if a loaded state could be harmful
+//   };
+//
+// Observing is apart from stepping: a masked reset and a restored state need the observation again.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "random.hpp"
+#include "table.h"
+
+namespace raceway {
+
+struct Step {
+  double reward;
+  bool terminated;
+};
+
+template <class T>
+constexpr std::int32_t dtype_of() {
+  if constexpr (std::is_same_v<T, bool>) return RACEWAY_BOOL;
+  if constexpr (std::is_same_v<T, std::int8_t>) return RACEWAY_INT8;
+  if constexpr (std::is_same_v<T, std::uint8_t>) return RACEWAY_UINT8;
+  if constexpr (std::is_same_v<T, std::int32_t>) return RACEWAY_INT32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return RACEWAY_INT64;
+  if constexpr (std::is_same_v<T, float>) return RACEWAY_FLOAT32;
+  if constexpr (std::is_same_v<T, double>) return RACEWAY_FLOAT64;
+}
+
+constexpr std::size_t size_of(std::int32_t dtype) {
+  switch (dtype) {
+    case RACEWAY_INT32:
+    case RACEWAY_FLOAT32:
+      return 4;
+    case RACEWAY_INT64:
+    case RACEWAY_FLOAT64:
+      return 8;
+    default:
+      return 1;
+  }
+}
+
+inline std::size_t elements_of(const raceway_column& column) {
+  std::size_t elements = 1;
+  for (std::int32_t axis = 0; axis < column.ndim; ++axis) elements *= static_cast<std::size_t>(column.shape[axis]);
+  return elements;
+}
+
+inline std::size_t bytes_of(const raceway_column& column) {
+  return elements_of(column) * size_of(column.dtype);
+}
+
+// A column that owns its name and bounds.
+struct Column {
+  std::string name;
+  std::int32_t dtype = RACEWAY_FLOAT64;
+  std::vector<std::int64_t> shape;
+  std::int32_t space = RACEWAY_BOX;
+  std::int64_t discrete_n = 0;
+  std::vector<double> low, high;
+
+  raceway_column view() const {
+    raceway_column column{name.c_str(), dtype, space, discrete_n, static_cast<std::int32_t>(shape.size()), {}, {}, {}};
+    std::copy(shape.begin(), shape.end(), column.shape);
+    if (!low.empty()) {
+      column.low = low.data();
+      column.high = high.data();
+    }
+    return column;
+  }
+};
+
+template <class T>
+Column box(std::vector<double> low, std::vector<double> high, std::string name = "") {
+  const auto size = static_cast<std::int64_t>(low.size());
+  return {std::move(name), dtype_of<T>(), {size}, RACEWAY_BOX, 0, std::move(low), std::move(high)};
+}
+
+inline Column discrete(std::int64_t n, std::string name = "") {
+  return {std::move(name), RACEWAY_INT64, {}, RACEWAY_DISCRETE, n, {}, {}};
+}
+
+// An info entry: one value, or an array of `size`.
+template <class T>
+Column entry(std::string name, std::int64_t size = 0) {
+  Column column{std::move(name), dtype_of<T>(), {}, RACEWAY_BOX, 0, {}, {}};
+  if (size > 0) column.shape = {size};
+  return column;
+}
+
+struct Spaces {
+  std::vector<Column> observation;
+  Column action;
+  std::vector<Column> info = {};
+  std::int32_t container = RACEWAY_SINGLE;
+};
+
+// The keyword arguments of one environment, converted and named by the table's parameters.
+class Arguments {
+ public:
+  explicit Arguments(std::span<const raceway_value> values) : values_(values) {}
+
+  bool flag(const char* name, bool fallback) const {
+    const auto* value = find(name);
+    return value ? value->integer != 0 : fallback;
+  }
+  std::int64_t integer(const char* name, std::int64_t fallback) const {
+    const auto* value = find(name);
+    return value ? value->integer : fallback;
+  }
+  double real(const char* name, double fallback) const {
+    const auto* value = find(name);
+    return value ? value->real : fallback;
+  }
+  std::vector<double> reals(const char* name, std::vector<double> fallback) const {
+    const auto* value = find(name);
+    return value ? std::vector<double>(value->reals, value->reals + value->num_reals) : fallback;
+  }
+  std::optional<std::string> text(const char* name) const {
+    const auto* value = find(name);
+    return value ? std::optional<std::string>(value->text) : std::nullopt;
+  }
+
+ private:
+  const raceway_value* find(const char* name) const {
+    for (const auto& value : values_) {
+      if (std::strcmp(value.name, name) == 0) return &value;
+    }
+    return nullptr;
+  }
+
+  std::span<const raceway_value> values_;
+};
+
+// Refuses a probability outside [0, 1] in the words that every task uses.
+inline double probability(const char* name, double value) {
+  if (!(value >= 0.0 && value <= 1.0)) {
+    throw std::invalid_argument(std::string(name) + "=" + std::to_string(value) +
+                                " is not a probability. Use a number from 0 to 1.");
+  }
+  return value;
+}
+
+// Where one environment's info entries go: entry(column) is its first element.
+class InfoRow {
+ public:
+  InfoRow(void* const* columns, std::size_t row) : columns_(columns), row_(row) {}
+
+  template <class T>
+  T* entry(std::size_t column, std::size_t size = 1) const {
+    return static_cast<T*>(columns_[column]) + row_ * size;
+  }
+
+ private:
+  void* const* columns_;
+  std::size_t row_;
+};
+
+// The three readings of Env::archive: which columns there are, writing them, reading them.
+// A part of the state is a number, a std::array or a std::vector whose length the configuration fixes.
+template <class T>
+constexpr bool kIsNumber = std::is_arithmetic_v<T>;
+
+class Describe {
+ public:
+  template <class T>
+  void operator()(const char* name, T& part) {
+    if constexpr (kIsNumber<T>) {
+      columns.push_back(entry<T>(name));
+    } else {
+      columns.push_back(entry<typename T::value_type>(name, static_cast<std::int64_t>(part.size())));
+    }
+  }
+
+  std::vector<Column> columns;
+};
+
+class Save {
+ public:
+  explicit Save(void* row) : position_(static_cast<char*>(row)) {}
+
+  template <class T>
+  void operator()(const char*, const T& part) {
+    if constexpr (kIsNumber<T>) {
+      put(&part, sizeof part);
+    } else {
+      put(part.data(), part.size() * sizeof(typename T::value_type));
+    }
+  }
+
+ private:
+  void put(const void* bytes, std::size_t size) {
+    std::memcpy(position_, bytes, size);
+    position_ += size;
+  }
+  char* position_;
+};
+
+class Load {
+ public:
+  explicit Load(const void* row) : position_(static_cast<const char*>(row)) {}
+
+  template <class T>
+  void operator()(const char*, T& part) {
+    if constexpr (std::is_same_v<T, bool>) {
+      part = *position_++ != 0;  // any other byte than 0 and 1 in a bool is undefined behaviour
+    } else if constexpr (kIsNumber<T>) {
+      get(&part, sizeof part);
+    } else {
+      get(part.data(), part.size() * sizeof(typename T::value_type));
+    }
+  }
+
+ private:
+  void get(void* bytes, std::size_t size) {
+    std::memcpy(bytes, position_, size);
+    position_ += size;
+  }
+  const char* position_;
+};
+
+}  // namespace raceway

@@ -1,0 +1,415 @@
+#include "pool.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "machine.hpp"
+
+namespace raceway {
+namespace {
+
+constexpr std::chrono::seconds kCloseWait{2};
+
+// How many forks lie between this process and the first: threads do not survive one.
+std::atomic<int> forks{0};
+[[maybe_unused]] const int kRegistered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+
+Crew::Settings crew_settings(const Pool::Settings& settings) {
+  Crew::Settings crew;
+  crew.cpus = usable_cpus();
+  crew.workers = settings.workers > 0 ? settings.workers : crew.cpus;
+  crew.workers = std::min(crew.workers, static_cast<int>(settings.num_envs));
+  crew.background = settings.batch_size < settings.num_envs;
+  if (settings.pin) crew.pins = pinning(allowed_cpus(), Topology(), crew.workers);
+  return crew;
+}
+
+std::size_t row_bytes(const raceway_column* columns, std::size_t count) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) bytes += bytes_of(columns[i]);
+  return bytes;
+}
+
+// "3", "3 and 7", "0, 1, 2 and 61 more"
+std::string listed(const std::vector<std::size_t>& envs) {
+  std::string text;
+  const std::size_t shown = std::min<std::size_t>(envs.size(), 3);
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) text += i + 1 == envs.size() ? " and " : ", ";
+    text += std::to_string(envs[i]);
+  }
+  if (envs.size() > shown) text += " and " + std::to_string(envs.size() - shown) + " more";
+  return text;
+}
+
+}  // namespace
+
+int fork_count() {
+  return forks.load(std::memory_order_relaxed);
+}
+
+Configuration configure(const raceway_table& table, const std::vector<raceway_value>& values) {
+  raceway_error error{};
+  void* made = table.configure(values.data(), values.size(), &error);
+  if (!made) throw std::invalid_argument(std::string(table.name) + ": " + error.text);
+  return {made, table.release};
+}
+
+Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations, std::vector<std::int64_t> limits,
+           Settings settings)
+    : table_(table),
+      configurations_(std::move(configurations)),
+      layout_(*table.layout(configurations_.at(0).get())),
+      settings_(settings),
+      full_rows_(layout_, settings.num_envs,
+                 {settings.autoreset == RACEWAY_SAME_STEP, settings.record_episodes, false}),
+      batch_rows_(layout_, settings.batch_size,
+                  {settings.autoreset == RACEWAY_SAME_STEP, settings.record_episodes, true}),
+      state_bytes_(row_bytes(layout_.state, layout_.num_state)),
+      envs_(settings.num_envs * table.env_size, !(settings.pin && Topology().num_nodes() > 1)),
+      actions_(settings.num_envs * bytes_of(layout_.action)),
+      random_(settings.num_envs),
+      episodes_(settings.num_envs),
+      constructed_(settings.num_envs, 0),
+      jobs_(settings.num_envs, Job::kReset),
+      sent_(std::make_unique<std::atomic<std::uint8_t>[]>(settings.num_envs)),
+      recv_patience_(std::chrono::microseconds(100)),
+      forks_(fork_count()),
+      crew_(std::make_unique<Crew>(crew_settings(settings), settings.num_envs,
+                                   [this](Range range) { async_ ? work_async(range) : work(range); })) {
+  for (std::size_t i = 0; i < settings_.num_envs; ++i) episodes_[i].limit = limits[i];
+  ranges_.reserve(settings_.num_envs);
+  ready_.reserve(settings_.num_envs);
+  crew_->run(settings_.num_envs, construct_meter_);
+  if (failure_) {
+    destroy_all();
+    raise_failure();
+  }
+}
+
+Pool::~Pool() {
+  close();
+  destroy_all();
+}
+
+void Pool::destroy_all() {
+  for (std::size_t i = 0; i < settings_.num_envs; ++i) {
+    if (constructed_[i]) table_.destroy(env_at(i));
+    constructed_[i] = 0;
+  }
+}
+
+// --- synchronous calls
+
+void Pool::reset(std::byte* rows, const std::uint8_t* mask, const double* options) {
+  if (in_flight() > 0) {  // what was sent is done and forgotten
+    crew_->drain();
+    const std::lock_guard lock(ready_mutex_);
+    ready_.clear();
+    num_ready_.store(0);
+    failure_.reset();
+    for (std::size_t i = 0; i < settings_.num_envs; ++i) sent_[i] = 0;
+    in_flight_.store(0);
+  }
+  if (mask && !all_started_) {
+    std::vector<std::size_t> fresh;
+    for (std::size_t i = 0; i < settings_.num_envs; ++i) {
+      if (!mask[i] && episodes_[i].status == RACEWAY_FRESH) fresh.push_back(i);
+    }
+    if (!fresh.empty()) {
+      throw ResetNeeded("reset_mask leaves out environment " + listed(fresh) +
+                        ", which has not been reset yet and has no observation. Call reset() without a mask first.");
+    }
+  }
+  all_started_ = true;
+  run(Job::kReset, reset_meter_, rows, mask, options);
+}
+
+void Pool::step(std::byte* rows) {
+  require_idle("step()");
+  require_started();
+  run(Job::kStep, step_meter_, rows, nullptr, nullptr);
+}
+
+void Pool::observe(std::byte* rows) {
+  require_idle("observe()");
+  settle();
+  const raceway_batch batch = bind(rows);
+  table_.observe(&batch, 0, settings_.num_envs);
+}
+
+void Pool::run(Job job, Meter& meter, std::byte* rows, const std::uint8_t* mask, const double* options) {
+  settle();
+  batch_ = bind(rows);
+  batch_.reset_mask = mask;
+  batch_.options = options;
+  job_ = job;
+  crew_->run(settings_.num_envs, meter);
+  raise_failure();
+}
+
+// Ends the asynchronous phase: a worker may have delivered its last result and not yet put its tools away.
+void Pool::settle() {
+  if (!async_) return;
+  crew_->drain();
+  async_ = false;
+}
+
+raceway_batch Pool::bind(std::byte* base) {
+  raceway_batch batch = full_rows_.bind(base);
+  batch.envs = envs_.data();
+  batch.random = random_.data();
+  batch.episodes = episodes_.data();
+  batch.actions = actions_.data();
+  batch.autoreset = settings_.autoreset;
+  return batch;
+}
+
+// --- asynchronous calls
+
+void Pool::begin_async() {
+  if (async_) return;
+  if (!staging_) staging_ = std::make_unique<Memory>(full_rows_.bytes());
+  batch_ = bind(staging_->data());
+  async_ = true;
+}
+
+void Pool::async_reset() {
+  if (const std::size_t count = in_flight()) {
+    throw StateError("async_reset() while " + std::to_string(count) +
+                     " environments are in flight: recv() them first, or call reset() to drop them and start over.");
+  }
+  begin_async();
+  std::fill(jobs_.begin(), jobs_.end(), Job::kReset);
+  for (std::size_t i = 0; i < settings_.num_envs; ++i) sent_[i] = 1;
+  all_started_ = true;
+  in_flight_.fetch_add(settings_.num_envs, std::memory_order_acq_rel);
+  ranges_.assign(1, {0, settings_.num_envs});
+  crew_->post(ranges_, step_meter_);
+}
+
+void Pool::check_sendable(const std::vector<std::size_t>& envs) const {
+  require_started();
+  std::vector<std::size_t> twice;
+  for (const std::size_t env : envs) {
+    if (sent_[env]) twice.push_back(env);
+  }
+  for (std::size_t i = 1; i < envs.size(); ++i) {
+    if (envs[i] == envs[i - 1]) twice.push_back(envs[i]);
+  }
+  if (!twice.empty()) {
+    throw StateError("environment " + listed(twice) +
+                     " has an action already and was not received since. Send one action to one environment, then "
+                     "recv() it before the next.");
+  }
+}
+
+void Pool::send(const std::vector<std::size_t>& envs) {
+  begin_async();
+  ranges_.clear();
+  for (const std::size_t env : envs) {
+    sent_[env] = 1;
+    jobs_[env] = Job::kStep;
+    if (!ranges_.empty() && ranges_.back().first + ranges_.back().count == env) {
+      ranges_.back().count += 1;
+    } else {
+      ranges_.push_back({env, 1});
+    }
+  }
+  in_flight_.fetch_add(envs.size(), std::memory_order_acq_rel);
+  crew_->post(ranges_, step_meter_);
+}
+
+bool Pool::recv(std::byte* rows, Clock::time_point deadline, bool others_may_send) {
+  if (!enough_ready(deadline, others_may_send)) return false;
+  const std::size_t wanted = settings_.batch_size;
+  std::int64_t* ids = batch_rows_.env_ids(rows);
+  {
+    const std::lock_guard lock(ready_mutex_);
+    std::copy_n(ready_.begin(), wanted, ids);
+    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(wanted));
+    num_ready_.store(ready_.size(), std::memory_order_release);
+  }
+  if (wanted == settings_.num_envs) {
+    std::iota(ids, ids + wanted, 0);
+  } else {
+    std::sort(ids, ids + wanted);
+  }
+  for (std::size_t row = 0; row < wanted;) {
+    const auto env = static_cast<std::size_t>(ids[row]);
+    std::size_t count = 1;
+    while (row + count < wanted && ids[row + count] == ids[row] + static_cast<std::int64_t>(count)) ++count;
+    batch_rows_.copy(rows, row, full_rows_, staging_->data(), env, count);
+    for (std::size_t i = env; i < env + count; ++i) sent_[i] = 0;
+    row += count;
+  }
+  in_flight_.fetch_sub(wanted, std::memory_order_acq_rel);
+  return true;
+}
+
+bool Pool::enough_ready(Clock::time_point deadline, bool others_may_send) {
+  const std::size_t wanted = settings_.batch_size;
+  while (true) {
+    const std::uint32_t seen = arrived_.now();
+    raise_failure();
+    if (closed()) throw ClosedError("the pool was closed while recv() waited.");
+    if (num_ready_.load(std::memory_order_acquire) >= wanted) return true;
+    const std::size_t flying = in_flight();
+    if (flying < wanted && !others_may_send) {
+      throw StateError("recv() would wait for ever: a batch takes " + std::to_string(wanted) + " environments and " +
+                       std::to_string(flying) + " are in flight. Call async_reset() or send() first.");
+    }
+    if (!arrived_.wait(seen, recv_patience_, deadline)) return false;
+  }
+}
+
+// --- what the crew does
+
+void Pool::work(Range range) {
+  if (job_ == Job::kConstruct) {
+    construct(range);
+    return;
+  }
+  raceway_error error{};
+  const auto call = job_ == Job::kReset ? table_.reset : table_.step;
+  const std::int64_t failed = call(&batch_, range.first, range.count, &error);
+  if (failed >= 0) note_failure(failed, error.text);
+}
+
+void Pool::work_async(Range range) {
+  const std::size_t end = range.first + range.count;
+  for (std::size_t first = range.first; first < end;) {
+    std::size_t last = first + 1;
+    while (last < end && jobs_[last] == jobs_[first]) ++last;
+    raceway_error error{};
+    const auto call = jobs_[first] == Job::kReset ? table_.reset : table_.step;
+    const std::int64_t failed = call(&batch_, first, last - first, &error);
+    if (failed >= 0) note_failure(failed, error.text);
+    deliver({first, last - first});
+    first = last;
+  }
+}
+
+void Pool::construct(Range range) {
+  for (std::size_t i = range.first; i < range.first + range.count; ++i) {
+    raceway_error error{};
+    if (table_.construct(env_at(i), configurations_[i].get(), &error) == 0) {
+      constructed_[i] = 1;
+    } else {
+      note_failure(static_cast<std::int64_t>(i), error.text);
+    }
+  }
+}
+
+// An environment that failed is not received: it waits for its reset, and recv() raises what it said.
+void Pool::deliver(Range range) {
+  bool enough = false;
+  {
+    const std::lock_guard lock(ready_mutex_);
+    for (std::size_t env = range.first; env < range.first + range.count; ++env) {
+      if (episodes_[env].status == RACEWAY_FRESH) {
+        sent_[env] = 0;
+        in_flight_.fetch_sub(1, std::memory_order_acq_rel);
+      } else {
+        ready_.push_back(env);
+      }
+    }
+    num_ready_.store(ready_.size(), std::memory_order_release);
+    enough = ready_.size() >= settings_.batch_size || failure_;
+  }
+  if (enough) arrived_.raise();
+}
+
+void Pool::note_failure(std::int64_t env, const char* text) {
+  const std::lock_guard lock(ready_mutex_);
+  all_started_ = false;
+  if (!failure_) {
+    failure_ = "environment " + std::to_string(env) + " of " + table_.name + " failed: " + text +
+               ". The others went on; reset it before its next step.";
+  }
+}
+
+void Pool::raise_failure() {
+  const std::lock_guard lock(ready_mutex_);
+  if (!failure_) return;
+  const std::string text = std::move(*failure_);
+  failure_.reset();
+  throw EnvError(text);
+}
+
+// --- state
+
+void Pool::require_started() const {
+  if (all_started_ && settings_.autoreset != RACEWAY_DISABLED) return;
+  std::vector<std::size_t> fresh, ended;
+  for (std::size_t i = 0; i < settings_.num_envs; ++i) {
+    if (sent_[i]) continue;
+    if (episodes_[i].status == RACEWAY_FRESH) fresh.push_back(i);
+    if (episodes_[i].status == RACEWAY_ENDED) ended.push_back(i);
+  }
+  if (!fresh.empty()) throw ResetNeeded("environment " + listed(fresh) + " has not been reset. Call reset() first.");
+  if (settings_.autoreset == RACEWAY_DISABLED && !ended.empty()) {
+    throw ResetNeeded("the episode of environment " + listed(ended) +
+                      " has ended and autoreset is disabled. Call reset(options={'reset_mask': terminated | "
+                      "truncated}) first.");
+  }
+}
+
+void Pool::require_idle(const char* call) const {
+  if (const std::size_t count = in_flight()) {
+    throw StateError(std::string(call) + " while " + std::to_string(count) +
+                     " environments are in flight: recv() them first, or call reset() to drop them and start over.");
+  }
+}
+
+void Pool::save(std::size_t env, void* row) const {
+  table_.save(env_at(env), row);
+}
+
+void Pool::load(std::size_t env, const void* row) {
+  raceway_error error{};
+  if (table_.load(env_at(env), row, &error) != 0) {
+    throw std::invalid_argument("the state of environment " + std::to_string(env) + " is refused: " + error.text);
+  }
+}
+
+void Pool::states_changed() {
+  all_started_ = std::all_of(episodes_.begin(), episodes_.end(),
+                             [](const raceway_episode& episode) { return episode.status != RACEWAY_FRESH; });
+}
+
+bool Pool::close() {
+  if (closed_.exchange(true)) return true;
+  arrived_.raise();
+  while (receiver_inside_.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  if (!crew_->stop(kCloseWait)) return false;
+  destroy_all();
+  return true;
+}
+
+// --- one thread at a time
+
+Pool::Turn::Turn(Pool& pool, bool calls, bool receives) : pool_(pool), calls_(calls), receives_(receives) {
+  if (pool.forked()) {
+    throw StateError("this pool was made before a fork, and its threads stayed in the parent. Make it in the child.");
+  }
+  if (pool.closed()) throw ClosedError("this pool is closed. Make a new one.");
+  const char* text =
+      "another thread is inside this pool. It takes one call at a time (one thread may send while another receives): "
+      "use a lock, or one pool per thread.";
+  if (calls && pool.caller_inside_.exchange(true, std::memory_order_acquire)) throw StateError(text);
+  if (receives && pool.receiver_inside_.exchange(true, std::memory_order_acquire)) {
+    if (calls) pool.caller_inside_.store(false, std::memory_order_release);
+    throw StateError(text);
+  }
+}
+
+Pool::Turn::~Turn() {
+  if (receives_) pool_.receiver_inside_.store(false, std::memory_order_release);
+  if (calls_) pool_.caller_inside_.store(false, std::memory_order_release);
+}
+
+}  // namespace raceway

@@ -1,0 +1,166 @@
+// A batch of environments: stepped all at once, or sent some actions and asked for whoever is ready.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "crew.hpp"
+#include "rows.hpp"
+
+namespace raceway {
+
+// The call does not fit the state that the pool is in.
+struct StateError : std::logic_error {
+  using std::logic_error::logic_error;
+};
+// An environment must be reset first.
+struct ResetNeeded : StateError {
+  using StateError::StateError;
+};
+// The pool was closed.
+struct ClosedError : StateError {
+  using StateError::StateError;
+};
+// An environment's own code failed.
+struct EnvError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Keyword arguments made into what the table needs; environments with equal ones share it.
+using Configuration = std::shared_ptr<void>;
+Configuration configure(const raceway_table& table, const std::vector<raceway_value>& values);
+
+// Grows in every child of fork(): threads do not follow there.
+int fork_count();
+
+class Pool {
+ public:
+  struct Settings {
+    std::size_t num_envs = 1;
+    std::size_t batch_size = 1;
+    int workers = 0;  // 0: the CPUs this process may use
+    raceway_autoreset autoreset = RACEWAY_NEXT_STEP;
+    bool record_episodes = false;
+    bool pin = false;
+  };
+
+  // One configuration and one step limit (0: none) per environment. Spaces must agree; the caller has checked.
+  Pool(const raceway_table& table, std::vector<Configuration> configurations, std::vector<std::int64_t> limits,
+       Settings settings);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  const raceway_table& table() const { return table_; }
+  const raceway_layout& layout() const { return layout_; }
+  const Settings& settings() const { return settings_; }
+  const RowLayout& full_rows() const { return full_rows_; }
+  const RowLayout& batch_rows() const { return batch_rows_; }
+  int workers() const { return crew_->workers(); }
+  int threads() const { return crew_->threads(); }
+
+  // Row i takes the action of environment i. Written by the caller before step() and send().
+  void* actions() { return actions_.data(); }
+  raceway_random& random(std::size_t env) { return random_[env]; }
+  raceway_episode& episode(std::size_t env) { return episodes_[env]; }
+  bool ignores_action(std::size_t env) const {
+    return settings_.autoreset == RACEWAY_NEXT_STEP && episodes_[env].status == RACEWAY_ENDED;
+  }
+
+  // Each writes to memory laid out as full_rows(). The caller takes part in the work.
+  void reset(std::byte* rows, const std::uint8_t* mask, const double* options);
+  void step(std::byte* rows);
+  void observe(std::byte* rows);
+
+  // The asynchronous side. recv writes to memory laid out as batch_rows(), by rising environment number; it is false
+  // when time is up.
+  void check_sendable(const std::vector<std::size_t>& envs) const;
+  void send(const std::vector<std::size_t>& envs);
+  void async_reset();
+  bool recv(std::byte* rows, Clock::time_point deadline, bool others_may_send);
+  std::size_t in_flight() const { return in_flight_.load(std::memory_order_acquire); }
+  void require_idle(const char* call) const;
+
+  // One environment's state as the table's columns have it. Only while nothing is in flight.
+  std::size_t state_bytes() const { return state_bytes_; }
+  void save(std::size_t env, void* row) const;
+  void load(std::size_t env, const void* row);
+  void states_changed();  // after load() and after writing episodes
+
+  // Refused calls after this. False if an environment's step did not end in time; its memory is then kept.
+  bool close();
+  bool forked() const { return forks_ != fork_count(); }
+  bool closed() const { return closed_.load(std::memory_order_acquire); }
+
+  // Held by every call: one thread at a time, though one may send while another receives.
+  class Turn {
+   public:
+    Turn(Pool& pool, bool calls, bool receives);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Pool& pool_;
+    bool calls_, receives_;
+  };
+
+ private:
+  enum class Job : std::uint8_t { kConstruct, kReset, kStep };
+
+  void work(Range range);
+  void work_async(Range range);
+  void construct(Range range);
+  void deliver(Range range);
+  void begin_async();
+  void settle();
+  void run(Job job, Meter& meter, std::byte* rows, const std::uint8_t* mask, const double* options);
+  bool enough_ready(Clock::time_point deadline, bool others_may_send);
+  void note_failure(std::int64_t env, const char* text);
+  void raise_failure();
+  void require_started() const;
+  void destroy_all();
+  raceway_batch bind(std::byte* base);
+  std::byte* env_at(std::size_t env) const { return envs_.data() + env * table_.env_size; }
+
+  const raceway_table& table_;
+  const std::vector<Configuration> configurations_;
+  const raceway_layout layout_;
+  const Settings settings_;
+  const RowLayout full_rows_, batch_rows_;
+  const std::size_t state_bytes_;
+  Memory envs_, actions_;
+  std::vector<raceway_random> random_;
+  std::vector<raceway_episode> episodes_;
+  std::vector<std::uint8_t> constructed_;
+  Meter construct_meter_, reset_meter_, step_meter_;
+
+  // The work under way: one job for all of a synchronous call, one per environment for what was sent.
+  Job job_ = Job::kConstruct;
+  raceway_batch batch_{};
+  bool async_ = false;
+  std::vector<Job> jobs_;
+  std::unique_ptr<Memory> staging_;  // rows of environments that finished and were not received
+  std::vector<Range> ranges_;        // what send() hands out
+  std::unique_ptr<std::atomic<std::uint8_t>[]> sent_;
+  std::atomic<std::size_t> in_flight_{0};  // sent and not received
+
+  std::mutex ready_mutex_;
+  std::vector<std::size_t> ready_;
+  std::atomic<std::size_t> num_ready_{0};
+  Signal arrived_;
+  Patience recv_patience_;
+  std::optional<std::string> failure_;
+
+  const int forks_;
+  std::atomic<bool> all_started_{false};
+  std::atomic<bool> caller_inside_{false}, receiver_inside_{false}, closed_{false};
+  std::unique_ptr<Crew> crew_;  // last: its threads end before the rest goes
+};
+
+}  // namespace raceway

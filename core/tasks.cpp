@@ -1,0 +1,45 @@
+#include "tasks.hpp"
+
+#include "envs/classic/acrobot.hpp"
+#include "envs/classic/cart_pole.hpp"
+#include "envs/classic/mountain_car.hpp"
+#include "envs/classic/mountain_car_continuous.hpp"
+#include "envs/classic/pendulum.hpp"
+#include "envs/synthetic/busy.hpp"
+#include "envs/toy/blackjack.hpp"
+#include "envs/toy/cliff_walking.hpp"
+#include "envs/toy/frozen_lake.hpp"
+#include "envs/toy/taxi.hpp"
+
+namespace raceway {
+namespace {
+
+template <class Env>
+Task task(const char* id, std::int64_t max_episode_steps,
+          std::vector<std::pair<const char*, const char*>> preset = {}) {
+  return {id, Adapter<Env>::table(), max_episode_steps, std::move(preset), bare_loop<Env>};
+}
+
+}  // namespace
+
+const std::vector<Task>& tasks() {
+  static const std::vector<Task> kTasks{
+      task<Acrobot>("Acrobot-v1", 500),
+      task<Blackjack>("Blackjack-v1", 0),
+      task<Busy>("Busy-v0", 1000),
+      task<CartPole>("CartPole-v0", 200),
+      task<CartPole>("CartPole-v1", 500),
+      task<CliffWalking>("CliffWalking-v1", 0),
+      task<CliffWalking>("CliffWalkingSlippery-v1", 0, {{"is_slippery", "True"}}),
+      task<FrozenLake>("FrozenLake-v1", 100),
+      task<FrozenLake>("FrozenLake8x8-v1", 200, {{"map_name", "'8x8'"}}),
+      task<MountainCar>("MountainCar-v0", 200),
+      task<MountainCarContinuous>("MountainCarContinuous-v0", 999),
+      task<Pendulum>("Pendulum-v1", 200),
+      task<Taxi<3>>("Taxi-v3", 200),
+      task<Taxi<4>>("Taxi-v4", 200),
+  };
+  return kTasks;
+}
+
+}  // namespace raceway

@@ -1,0 +1,147 @@
+"""Checks what a pool is called with, and says what is wrong in words that name the value and the way out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from raceway.envs.catalog import Task, arguments, did_you_mean
+
+_MODES = {
+    "next_step": AutoresetMode.NEXT_STEP,
+    "same_step": AutoresetMode.SAME_STEP,
+    "disabled": AutoresetMode.DISABLED,
+}
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class EnvArguments:
+    """The keyword arguments of every environment of a pool; equal ones are kept once."""
+
+    distinct: list[dict[str, Any]]
+    which: list[int]
+    """Environment i has the arguments `distinct[which[i]]`."""
+    limits: list[int]
+    """Its `max_episode_steps`; 0 for none."""
+
+
+def env_arguments(
+    task: Task,
+    num_envs: int,
+    max_episode_steps: int | None,
+    shared: Mapping[str, Any],
+    own: Sequence[Mapping[str, Any]] | None,
+) -> EnvArguments:
+    """Joins the arguments given to all environments with each one's own."""
+    if own is None:
+        own = [{}] * num_envs
+    if isinstance(own, Mapping) or not all(isinstance(each, Mapping) for each in own):
+        raise TypeError(
+            "env_kwargs must be a list with one dict per environment. For all alike, pass keyword arguments."
+        )
+    if len(own) != num_envs:
+        raise ValueError(f"env_kwargs has {len(own)} entries for num_envs={num_envs}. Give one dict per environment.")
+    result = EnvArguments([], [], [])
+    seen: dict[str, int] = {}
+    for each in own:
+        given = {**shared, **each}
+        limit = given.pop("max_episode_steps", max_episode_steps)
+        result.limits.append(_step_limit(task, limit))
+        converted = arguments(task, given)
+        key = repr(sorted(converted.items()))
+        if key not in seen:
+            seen[key] = len(result.distinct)
+            result.distinct.append(converted)
+        result.which.append(seen[key])
+    return result
+
+
+def _step_limit(task: Task, limit: int | None) -> int:
+    if limit is None:
+        return task.max_episode_steps or 0
+    if limit == -1 and not isinstance(limit, bool):
+        return 0
+    return positive("max_episode_steps", limit)
+
+
+def positive(name: str, value: Any, most: int = _MOST) -> int:
+    """`value` as an int from 1 to `most`."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is not a whole number.")
+    if not 1 <= value <= most:
+        raise ValueError(f"{name}={value} is not from 1 to {most}.")
+    return int(value)
+
+
+def autoreset_mode(value: str | AutoresetMode) -> AutoresetMode:
+    """The mode by our name, by Gymnasium's name, or as it is."""
+    if isinstance(value, AutoresetMode):
+        return value
+    by_name = _MODES | {mode.value: mode for mode in AutoresetMode}
+    if value not in by_name:
+        hint = did_you_mean(str(value), _MODES)
+        raise ValueError(f"No autoreset mode {value!r}.{hint} There are: {', '.join(_MODES)}.")
+    return by_name[value]
+
+
+def seed_list(seed: int | Sequence[int | None], num_envs: int) -> list[int | None]:
+    """One seed per environment: seed + i for an int."""
+    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+        return [_seed(seed) + i for i in range(num_envs)]
+    if isinstance(seed, (str, bytes, bool, float)) or not isinstance(seed, (Sequence, np.ndarray)):
+        raise TypeError(f"seed={seed!r} is not a whole number or a list of them.")
+    if len(seed) != num_envs:
+        raise ValueError(f"seed has {len(seed)} entries for num_envs={num_envs}. Give one per environment.")
+    return [None if each is None else _seed(each) for each in seed]
+
+
+def _seed(value: Any) -> int:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"seed {value!r} is not a whole number.")
+    if value < 0:
+        raise ValueError(f"seed {value} is negative. Use a number from 0 up.")
+    return int(value)
+
+
+def reset_mask_of(options: dict[str, Any] | None, num_envs: int) -> np.ndarray | None:
+    """Takes the mask out of `options`, checked as Gymnasium checks it."""
+    if options is None or "reset_mask" not in options:
+        return None
+    mask = options.pop("reset_mask")
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+        kind = mask.dtype if isinstance(mask, np.ndarray) else type(mask).__name__
+        raise TypeError(f"options['reset_mask'] must be a NumPy array of bool, not {kind}.")
+    if mask.shape != (num_envs,):
+        raise ValueError(f"options['reset_mask'] has shape {mask.shape}: expected ({num_envs},).")
+    if not mask.any():
+        raise ValueError("options['reset_mask'] marks no environment. Mark one or more, or do not call reset.")
+    return np.ascontiguousarray(mask)
+
+
+def reset_options(task: Task, options: Mapping[str, Any] | None) -> list[float] | None:
+    """The numbers that `options` sets, in the task's order; options that the task does not have are ignored."""
+    if not options or not any(name in options for name in task.options):
+        return None
+    values = {name: _finite(name, options.get(name, fallback)) for name, fallback in task.options.items()}
+    if "low" in values and values["low"] > values["high"]:
+        raise ValueError(f"options['low']={values['low']} is above options['high']={values['high']}.")
+    for name in ("x_init", "y_init"):
+        if values.get(name, 0.0) < 0:
+            raise ValueError(f"options[{name!r}]={values[name]} is negative: it is a distance to both sides.")
+    return list(values.values())
+
+
+def _finite(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"options[{name!r}]={value!r} is not a number.") from None
+    if not math.isfinite(number):
+        raise ValueError(f"options[{name!r}]={value!r} is not finite.")
+    return number

@@ -1,0 +1,143 @@
+"""The native tasks by name, and the keyword arguments that each takes."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium.error import NameNotFound
+
+from raceway import _core
+
+
+@dataclass(frozen=True)
+class Task:
+    """A native task: its name, its keyword arguments, what reset(options=...) takes, its time limit."""
+
+    id: str
+    kinds: Mapping[str, str]
+    """The kind of each keyword argument: flag, integer, real, reals, text or lines."""
+    defaults: Mapping[str, str]
+    """Their defaults, as Python source."""
+    preset: Mapping[str, Any]
+    """The values that the id stands for, such as map_name='8x8'."""
+    options: Mapping[str, float]
+    """The numbers that reset(options=...) may set, with their defaults."""
+    max_episode_steps: int | None
+
+
+@functools.cache
+def tasks() -> Mapping[str, Task]:
+    """Every native task by id, in alphabetical order."""
+    found = {}
+    for entry in _core.describe_tasks():
+        kinds = {name: kind for name, (kind, _) in entry["parameters"].items()}
+        defaults = {name: default for name, (_, default) in entry["parameters"].items()} | entry["preset"]
+        limit = entry["max_episode_steps"] or None
+        preset = {name: ast.literal_eval(value) for name, value in entry["preset"].items()}
+        found[entry["id"]] = Task(entry["id"], kinds, defaults, preset, entry["options"], limit)
+    return found
+
+
+def list_envs() -> list[str]:
+    """The ids that `raceway.make` takes."""
+    return list(tasks())
+
+
+def find_task(name: str) -> Task:
+    """The task called `name`; Gymnasium's spelling with the namespace, `raceway/CartPole-v1`, is the same one."""
+    if not isinstance(name, str):
+        raise TypeError(f"id must be a string such as 'CartPole-v1', not {name!r}.")
+    task = tasks().get(name.removeprefix("raceway/"))
+    if task is None:
+        hint = did_you_mean(name.removeprefix("raceway/"), tasks())
+        raise NameNotFound(f"No environment {name!r}.{hint} All names: raceway list envs.")
+    return task
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?` for the nearest known name; empty if none is near."""
+    by_lower = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
+
+
+def arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """`kwargs` of one environment, checked and made into what the native side takes. None means: as if not given."""
+    given = dict(task.preset)
+    for name, value in kwargs.items():
+        kind = task.kinds.get(name)
+        if kind is None:
+            hint = did_you_mean(name, task.kinds)
+            known = ", ".join(f"{each}={task.defaults[each]}" for each in task.kinds) or "none"
+            raise TypeError(f"{task.id} takes no keyword argument {name!r}.{hint} It takes: {known}.")
+        given[name] = value
+    if "map_name" in task.kinds and given.get("desc") is None and given.get("map_name", "4x4") is None:
+        given["desc"] = _random_map()
+    return {
+        name: _CONVERSIONS[task.kinds[name]](f"{task.id}: {name}", value)
+        for name, value in given.items()
+        if value is not None
+    }
+
+
+def _random_map() -> list[str]:
+    from gymnasium.envs.toy_text.frozen_lake import generate_random_map
+
+    return generate_random_map()
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, (int, np.integer)) and value in (0, 1)):
+        return bool(value)
+    raise TypeError(f"{name}={value!r} is not a flag. Use True or False.")
+
+
+def _integer(name: str, value: Any) -> int:
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    raise TypeError(f"{name}={value!r} is not a whole number.")
+
+
+def _real(name: str, value: Any) -> float:
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        if math.isfinite(value):
+            return float(value)
+        raise ValueError(f"{name}={value!r} is not finite.")
+    raise TypeError(f"{name}={value!r} is not a number.")
+
+
+def _reals(name: str, value: Any) -> list[float]:
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
+        return [_real(name, each) for each in value]
+    raise TypeError(f"{name}={value!r} is not a sequence of numbers.")
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{name}={value!r} is not a string.")
+
+
+def _lines(name: str, value: Any) -> str:
+    if isinstance(value, np.ndarray):  # of single characters, as Gymnasium keeps its maps
+        value = ["".join(each.decode() if isinstance(each, bytes) else str(each) for each in row) for row in value]
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and all(isinstance(v, str) for v in value):
+        return "\n".join(value)
+    raise TypeError(f"{name}={value!r} is not a list of strings.")
+
+
+_CONVERSIONS: Mapping[str, Callable[[str, Any], Any]] = {
+    "flag": _flag,
+    "integer": _integer,
+    "real": _real,
+    "reals": _reals,
+    "text": _text,
+    "lines": _lines,
+}

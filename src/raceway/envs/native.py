@@ -1,0 +1,206 @@
+"""The native lane: a pool of C++ environments as a Gymnasium vector environment."""
+
+from __future__ import annotations
+
+import atexit
+import secrets
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from raceway import _core
+from raceway.envs import infos, state
+from raceway.envs.arguments import (
+    EnvArguments,
+    autoreset_mode,
+    env_arguments,
+    positive,
+    reset_mask_of,
+    reset_options,
+    seed_list,
+)
+from raceway.envs.catalog import find_task
+from raceway.envs.render import Renderer
+from raceway.envs.spaces import observation_space_of, space_of
+
+_open_pools: weakref.WeakSet[NativePool] = weakref.WeakSet()
+
+
+class NativePool(VectorEnv):
+    """A batch of native environments: Gymnasium's vector API, plus `send` and `recv` for those that are ready first.
+
+    Arrays handed out are the caller's to keep: their memory is used again only when the last of them is gone. With
+    `copy=False` they are the same memory each time: valid until the next `reset` or `step` (`recv` has its own, valid
+    until the next `recv`).
+
+    Beyond Gymnasium:
+
+    - `async_reset()`, `send(actions, env_ids)`, `recv(timeout)`: one thread may send while another receives.
+    - `observe()`: the current observations again, as after `set_state`.
+    - `state()`, `set_state()`: the whole pool to the bit.
+    """
+
+    lane = "native"
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002
+        num_envs: int,
+        *,
+        batch_size: int | None,
+        num_workers: int | None,
+        seed: int | Sequence[int | None] | None,
+        autoreset: str | AutoresetMode,
+        max_episode_steps: int | None,
+        record_episodes: bool,
+        render_mode: str | None,
+        copy: bool,
+        pin: bool,
+        env_kwargs: Sequence[Mapping[str, Any]] | None,
+        **kwargs: Any,
+    ) -> None:
+        task = find_task(id)
+        mode = autoreset_mode(autoreset)
+        self.num_envs = positive("num_envs", num_envs)
+        self.batch_size = positive("batch_size", batch_size if batch_size is not None else num_envs, num_envs)
+        arguments = env_arguments(task, self.num_envs, max_episode_steps, kwargs, env_kwargs)
+        self._renderer = Renderer(task.id, render_mode)
+        self._task = task
+        self._arguments = arguments
+        self._describe_spaces(arguments)
+        self.render_mode = render_mode
+        self.metadata = self._renderer.metadata | {"autoreset_mode": mode}
+        self._pool = _core.Pool(
+            task.id,
+            arguments.distinct,
+            arguments.which,
+            arguments.limits,
+            {
+                "batch_size": self.batch_size,
+                "num_workers": positive("num_workers", num_workers) if num_workers is not None else 0,
+                "autoreset": list(AutoresetMode).index(mode),
+                "record_episodes": bool(record_episodes),
+                "pin": bool(pin),
+                "copy": bool(copy),
+            },
+        )
+        self._native_step = self._pool.step
+        self._copy = bool(copy)
+        # Most tasks have no infos, and then a step is the native call and nothing else.
+        self._has_infos = bool(self._layout["info"]) or mode == AutoresetMode.SAME_STEP or bool(record_episodes)
+        self._pool.seed(seed_list(seed if seed is not None else secrets.randbits(127), self.num_envs))
+        _open_pools.add(self)
+
+    def _describe_spaces(self, arguments: EnvArguments) -> None:
+        self._layout = _core.describe_layout(self._task.id, arguments.distinct[0])
+        self.single_observation_space = observation_space_of(self._layout)
+        self.single_action_space = space_of(self._layout["action"])
+        for index, kwargs in enumerate(arguments.distinct[1:], start=1):
+            layout = _core.describe_layout(self._task.id, kwargs)
+            space = observation_space_of(layout)
+            if space != self.single_observation_space or space_of(layout["action"]) != self.single_action_space:
+                raise ValueError(
+                    f"environment {arguments.which.index(index)} has the observation space {space} and environment 0 "
+                    f"{self.single_observation_space}: in one pool they must be equal. Make a pool for each."
+                )
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._scalar_obs = all(column["discrete"] for column in self._layout["observation"])
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets all environments, or those in `options["reset_mask"]` (taken out of `options`, as Gymnasium does).
+
+        `seed` is an int (environment i gets seed + i), a list with an entry per environment, or None: their
+        generators go on. What is in flight is finished and dropped.
+        """
+        mask = reset_mask_of(options, self.num_envs)
+        values = reset_options(self._task, options)
+        if seed is not None:
+            seeds = seed_list(seed, self.num_envs)
+            if mask is not None:
+                seeds = [each if marked else None for each, marked in zip(seeds, mask, strict=True)]
+            self._pool.seed(seeds)
+        observations, *_, extras = self._pool.reset(mask, values)
+        return observations, infos.reset_infos(extras, mask)
+
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Steps every environment: (observations, rewards, terminated, truncated, infos)."""
+        result = self._native_step(actions)
+        return self._with_infos(result) if self._has_infos else result
+
+    def async_reset(self) -> None:
+        """Starts a reset of every environment; `recv` returns them as they are ready."""
+        self._pool.async_reset()
+
+    def send(self, actions: Any, env_ids: Any = None) -> None:
+        """Starts a step of the environments in `env_ids` (None: all of them, in order), one action for each."""
+        self._pool.send(actions, env_ids)
+
+    def recv(self, timeout: float | None = None) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """The first `batch_size` environments that are ready, as `step` returns them.
+
+        `infos["env_id"]` says which they are, in rising order. Raises TimeoutError after `timeout` seconds; nothing
+        is lost by it. Without a timeout, a batch that can never be full is an error at once.
+        """
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"timeout={timeout!r} is not a number of seconds.")
+        return self._with_infos(self._pool.recv(timeout))
+
+    def _with_infos(self, result: tuple[Any, ...]) -> tuple[Any, ...]:
+        observations, rewards, terminated, truncated, extras = result
+        made = infos.step_infos(extras, terminated, truncated, scalar_obs=self._scalar_obs)
+        return observations, rewards, terminated, truncated, made
+
+    def observe(self) -> Any:
+        """The current observations: what the last reset or step returned, or where `set_state` put them."""
+        return self._pool.observe()
+
+    def state(self) -> dict[str, Any]:
+        """Everything that decides how the pool goes on: environments, generators, episodes, pending autoresets."""
+        return {"id": self._task.id, **state.split(self._layout["state"], self._pool.save())}
+
+    def set_state(self, state_: Mapping[str, Any]) -> None:
+        """Goes back to what `state` returned, of this pool or another of the same task, arguments and size."""
+        arrays = dict(state_)
+        if (name := arrays.pop("id", None)) != self._task.id:
+            raise ValueError(f"the state is of {name!r}, this pool of {self._task.id!r}.")
+        self._pool.load(*state.join(self._layout["state"], self.num_envs, arrays))
+
+    def render(self) -> tuple[Any, ...] | None:
+        """A picture of each environment, as Gymnasium draws it."""
+        if self.render_mode is None:
+            return self._renderer.warn_without_mode()
+        self._pool.observe()  # refused if closed or in flight
+        return self._renderer.draw(self.state(), self._arguments)
+
+    @property
+    def num_workers(self) -> int:
+        """Threads at work at once, the calling one among them. They are started when they are first needed."""
+        return self._pool.workers
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends the threads. What is in flight is dropped; a step under way is waited for, two seconds at most."""
+        self._pool.close()
+        self._renderer.close()
+
+    def __repr__(self) -> str:
+        return f"NativePool({self._task.id}, num_envs={self.num_envs}, num_workers={self.num_workers})"
+
+
+@atexit.register
+def _close_all() -> None:
+    for pool in list(_open_pools):
+        try:
+            pool.close()
+        except RuntimeError:  # another thread is inside: the process ends all the same
+            continue

@@ -1,0 +1,28 @@
+"""Gymnasium spaces from the columns that a native task describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import Space, spaces
+
+
+def space_of(column: Mapping[str, Any]) -> Space:
+    """The space of one column: Discrete, or a Box with its bounds."""
+    if column["discrete"]:
+        return spaces.Discrete(column["n"])
+    dtype = np.dtype(column["dtype"])
+    bounds = [np.array(column[end], dtype=dtype).reshape(column["shape"]) for end in ("low", "high")]
+    return spaces.Box(*bounds, dtype=dtype.type)
+
+
+def observation_space_of(layout: Mapping[str, Any]) -> Space:
+    """The observation's space: its only leaf, or a Tuple or Dict of the leaves."""
+    leaves = [space_of(column) for column in layout["observation"]]
+    if layout["container"] == "tuple":
+        return spaces.Tuple(leaves)
+    if layout["container"] == "dict":
+        return spaces.Dict({column["name"]: leaf for column, leaf in zip(layout["observation"], leaves, strict=True)})
+    return leaves[0]
