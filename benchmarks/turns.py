@@ -8,6 +8,7 @@ the peers' virtual environments.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -119,18 +120,14 @@ class ContestantProcess:
     def close(self) -> None:
         """Ends the contestant: end of input first, the whole process group by force after that."""
         stdin, stdout = self._pipes()
-        try:
+        with contextlib.suppress(BrokenPipeError):
             stdin.close()
-        except BrokenPipeError:
-            pass
         deadline = time.monotonic() + (_GRACE_S if self._healthy else 0.0)
         while not self._exited() and time.monotonic() < deadline:
             time.sleep(0.01)
         # The leader is not reaped yet, so the group's id is still its own. Its workers may have outlived it.
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         stdout.close()
         self._stderr.close()
@@ -158,7 +155,8 @@ class ContestantProcess:
             raise ContestantError(f"Contestant '{self.name}' could not be started: {error}.") from error
 
     def _pipes(self) -> tuple[Any, Any]:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         return self._process.stdin, self._process.stdout
 
     def _send(self, message: dict[str, Any]) -> None:

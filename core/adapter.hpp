@@ -72,15 +72,13 @@ class Adapter {
     }
   };
 
-  // Starts an episode and writes its first row, in the rhythm that every autoreset mode shares.
-  static void begin(Env& env, raceway_episode& episode, raceway_random& random, const double* options, bool recorded) {
-    Random generator(random);
+  // Starts an episode.
+  static void begin(Env& env, const raceway_batch& batch, std::size_t i, const double* options) {
+    Random generator(batch.random[i]);
     env.reset(generator, options);
-    episode.steps = 0;
-    episode.number += 1;
-    episode.reward_sum = 0.0;
-    episode.status = RACEWAY_RUNNING;
-    if (recorded) episode.start_s = seconds_now();
+    batch.episodes[i].steps = 0;
+    batch.episodes[i].status = RACEWAY_RUNNING;
+    batch.records[i] = {batch.records[i].number + 1, 0.0, batch.episode_time ? seconds_now() : 0.0};
   }
 
   static constexpr auto fallbacks() {
@@ -125,7 +123,7 @@ class Adapter {
     const double* options = batch->options ? batch->options : kFallbacks.data();
     return each(*batch, first, count, error, [&](Env& env, std::size_t i) {
       if (!batch->reset_mask || batch->reset_mask[i]) {
-        begin(env, batch->episodes[i], batch->random[i], options, batch->episode_time != nullptr);
+        begin(env, *batch, i, options);
         write_flags(*batch, i, 0.0, false, false);
       }
       write_rows(env, batch->obs, batch->info, i);
@@ -144,15 +142,17 @@ class Adapter {
     }
   }
 
+  // The batch is taken by value: a flag written through a byte pointer could otherwise be one of its pointers, and
+  // all of them would be read again for every environment.
   template <raceway_autoreset Mode>
-  static std::int64_t step_in(const raceway_batch& batch, std::size_t first, std::size_t count,
+  static std::int64_t step_in(const raceway_batch batch, std::size_t first, std::size_t count,
                               raceway_error* error) noexcept {
     const bool recorded = batch.episode_time != nullptr;
     const auto* actions = static_cast<const Action*>(batch.actions);
     return each(batch, first, count, error, [&](Env& env, std::size_t i) {
       raceway_episode& episode = batch.episodes[i];
       if (Mode == RACEWAY_NEXT_STEP && episode.status == RACEWAY_ENDED) {
-        begin(env, episode, batch.random[i], kFallbacks.data(), recorded);
+        begin(env, batch, i, kFallbacks.data());
         write_flags(batch, i, 0.0, false, false);
         write_rows(env, batch.obs, batch.info, i);
         return;
@@ -162,13 +162,13 @@ class Adapter {
       episode.steps += 1;
       const bool truncated = episode.steps == episode.limit;
       write_flags(batch, i, result.reward, result.terminated, truncated);
-      if (recorded) episode.reward_sum += result.reward;
+      if (recorded) batch.records[i].reward_sum += result.reward;
       if (result.terminated || truncated) {
         episode.status = RACEWAY_ENDED;
         if (recorded) record(batch, i);
         if constexpr (Mode == RACEWAY_SAME_STEP) {
           write_rows(env, batch.final_obs, batch.final_info, i);
-          begin(env, episode, batch.random[i], kFallbacks.data(), recorded);
+          begin(env, batch, i, kFallbacks.data());
         }
       }
       write_rows(env, batch.obs, batch.info, i);
@@ -244,10 +244,9 @@ class Adapter {
   }
 
   static void record(const raceway_batch& batch, std::size_t i) {
-    const raceway_episode& episode = batch.episodes[i];
-    batch.episode_return[i] = episode.reward_sum;
-    batch.episode_length[i] = episode.steps;
-    batch.episode_time[i] = seconds_now() - episode.start_s;
+    batch.episode_return[i] = batch.records[i].reward_sum;
+    batch.episode_length[i] = batch.episodes[i].steps;
+    batch.episode_time[i] = seconds_now() - batch.records[i].start_s;
   }
 
   // What the exception being handled says: no exception crosses the table.

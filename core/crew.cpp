@@ -13,7 +13,9 @@ namespace {
 // Waking a thread that spins costs about a microsecond, so a share below this is not worth one.
 constexpr double kShareNs = 4'000;
 // A chunk below this would spend its time on being handed out.
-constexpr double kChunkNs = 2'000;
+constexpr double kChunkNs = 800;
+// A thread reports what it has done after about this long, or when it runs out of work.
+constexpr double kReportNs = 50'000;
 // Runs longer than this gain from a thread even if it has to be woken from sleep.
 constexpr double kShortRunNs = 200'000;
 constexpr unsigned kRetryHelp = 256;
@@ -30,6 +32,48 @@ double ns_since(Clock::time_point start) {
 }
 
 }  // namespace
+
+// Chunks that one thread does in a row. They are timed and reported together: a shared counter touched after each
+// chunk would cost cheap environments more than their steps.
+class Crew::Streak {
+ public:
+  explicit Streak(Crew& crew) : crew_(crew), meter_(*crew.meter_.load(std::memory_order_relaxed)) { begin(); }
+  ~Streak() { report(); }
+  Streak(const Streak&) = delete;
+  Streak& operator=(const Streak&) = delete;
+
+  void perform(Range range) {
+    crew_.work_(range);
+    count_ += range.count;
+    if (!meter_.trained() || static_cast<double>(count_) * meter_.cost_ns() > kReportNs) {
+      report();
+      begin();
+    }
+  }
+
+ private:
+  void begin() {
+    count_ = 0;
+    samples_cpu_ = meter_.wants_busy();
+    cpu_start_ns_ = samples_cpu_ ? thread_cpu_ns() : 0.0;
+    start_ = Clock::now();
+  }
+
+  void report() {
+    if (count_ == 0) return;
+    const double wall_ns = ns_since(start_);
+    meter_.add_cost(wall_ns / static_cast<double>(count_));
+    if (samples_cpu_) meter_.add_busy(std::min(1.0, (thread_cpu_ns() - cpu_start_ns_) / std::max(wall_ns, 1.0)));
+    if (crew_.pending_.fetch_sub(count_, std::memory_order_acq_rel) == count_) crew_.done_.raise();
+  }
+
+  Crew& crew_;
+  Meter& meter_;
+  std::size_t count_ = 0;
+  bool samples_cpu_ = false;
+  double cpu_start_ns_ = 0.0;
+  Clock::time_point start_;
+};
 
 Crew::Crew(Settings settings, std::size_t num_envs, Work work)
     : settings_(std::move(settings)),
@@ -49,12 +93,12 @@ void Crew::run(std::size_t n, Meter& meter) {
   std::size_t first = 0;
   pending_.store(n, std::memory_order_relaxed);
   // One environment at a time until it is known what they cost.
-  while (first < n && !meter.trained()) perform({first++, 1});
+  while (first < n && !meter.trained()) Streak(*this).perform({first++, 1});
   const std::size_t count = n - first;
   const std::size_t parts = worthwhile(count, meter);
   const double total_ns = static_cast<double>(count) * meter.cost_ns();
   if (parts <= 1 || !help_comes(total_ns)) {
-    if (count > 0) perform({first, count});
+    if (count > 0) Streak(*this).perform({first, count});
     return;
   }
   start(parts);
@@ -64,11 +108,7 @@ void Crew::run(std::size_t n, Meter& meter) {
     if (end > begin) lanes_[i].put({begin, end - begin});
   }
   wake_from(0);
-  std::size_t own = 0;
-  while (const Range range = next(0)) {
-    perform(range);
-    own += range.count;
-  }
+  const std::size_t own = work_off(0);
   drain();
   learn_help(count, own, total_ns);
 }
@@ -79,7 +119,8 @@ void Crew::post(const std::vector<Range>& ranges, Meter& meter) {
   for (const Range range : ranges) count += range.count;
   pending_.fetch_add(count, std::memory_order_relaxed);
   if (meter.trained() && static_cast<double>(count) * meter.cost_ns() < 2 * kShareNs) {
-    for (const Range range : ranges) perform(range);
+    Streak streak(*this);
+    for (const Range range : ranges) streak.perform(range);
     return;
   }
   const std::size_t parts = worthwhile(count, meter);
@@ -183,7 +224,7 @@ void Crew::serve(std::size_t index) {
     const std::uint32_t seen = workers_[index].signal.now();
     if (stopping_.load(std::memory_order_seq_cst)) break;
     wake_from(index);
-    while (const Range range = next(index)) perform(range);
+    work_off(index);
     workers_[index].signal.wait(seen, patience);
   }
   workers_[index].ended.store(true, std::memory_order_release);
@@ -199,6 +240,19 @@ void Crew::wake(std::size_t index) {
   if (index < participants_.load(std::memory_order_relaxed)) workers_[index].signal.raise();
 }
 
+// Takes and steals until nothing is left; returns how many environments that were.
+std::size_t Crew::work_off(std::size_t index) {
+  Range range = next(index);
+  if (!range) return 0;
+  std::size_t own = 0;
+  Streak streak(*this);
+  for (; range; range = next(index)) {
+    streak.perform(range);
+    own += range.count;
+  }
+  return own;
+}
+
 Range Crew::next(std::size_t index) {
   const std::size_t least = least_chunk();
   if (const Range range = lanes_[index].take(least)) return range;
@@ -211,19 +265,6 @@ Range Crew::next(std::size_t index) {
 std::size_t Crew::least_chunk() const {
   const double cost_ns = meter_.load(std::memory_order_relaxed)->cost_ns();
   return cost_ns > 0 ? static_cast<std::size_t>(kChunkNs / cost_ns) + 1 : 1;
-}
-
-void Crew::perform(Range range) {
-  Meter& meter = *meter_.load(std::memory_order_relaxed);
-  const auto count = static_cast<double>(range.count);
-  const bool sample_cpu = !meter.trained() || count * meter.cost_ns() > 50'000;
-  const double cpu_start = sample_cpu ? thread_cpu_ns() : 0.0;
-  const auto start = Clock::now();
-  work_(range);
-  const double wall = ns_since(start);
-  meter.add_cost(wall / count);
-  if (sample_cpu && wall > 0) meter.add_busy(std::min(1.0, (thread_cpu_ns() - cpu_start) / wall));
-  if (pending_.fetch_sub(range.count, std::memory_order_acq_rel) == range.count) done_.raise();
 }
 
 }  // namespace raceway

@@ -56,8 +56,9 @@ class Crew {
   void serve(std::size_t index);
   void wake_from(std::size_t index);
   void wake(std::size_t index);
+  std::size_t work_off(std::size_t index);
   Range next(std::size_t index);
-  void perform(Range range);
+  class Streak;
   void learn_help(std::size_t n, std::size_t own, double total_ns);
   std::size_t least_chunk() const;
 

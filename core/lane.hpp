@@ -28,13 +28,14 @@ class alignas(kCacheLine) Lane {
     left_.store(left() + range.count, std::memory_order_release);
   }
 
-  // A quarter of what is left, so that the rest can still be stolen; at least `least`.
+  // Cheap environments in halves of what is left, but at least `least`, so that they are soon shared out and still
+  // end evenly. Where one is worth a chunk of its own, one: the rest can be stolen.
   Range take(std::size_t least) {
     if (left() == 0) return {};
     const std::lock_guard lock(mutex_);
     if (length_ == 0) return {};
     Range& front = ring_[head_];
-    const std::size_t count = std::min(front.count, std::max(least, left() / 4));
+    const std::size_t count = std::min(front.count, least == 1 ? 1 : std::max(least, left() / 2));
     const Range taken{front.first, count};
     front = {front.first + count, front.count - count};
     if (front.count == 0) {

@@ -26,6 +26,13 @@ class Meter {
     }
     cost_ns_.store(cost_ns() + (ns - cost_ns()) / 8, std::memory_order_relaxed);
   }
+
+  // Reading a thread's CPU time is a system call: only for work that is long beside it, and not each time.
+  bool wants_busy() {
+    const unsigned asked = asked_.load(std::memory_order_relaxed);
+    asked_.store(asked + 1, std::memory_order_relaxed);
+    return !trained() || (cost_ns() > 1'000 && asked % 16 == 0);
+  }
   void add_busy(double share) { busy_.store(busy() + (share - busy()) / 4, std::memory_order_relaxed); }
 
  private:
@@ -34,6 +41,7 @@ class Meter {
   std::atomic<double> cost_ns_{0.0};
   std::atomic<double> busy_{1.0};
   std::atomic<int> samples_{0};
+  std::atomic<unsigned> asked_{0};
 };
 
 }  // namespace raceway

@@ -58,8 +58,8 @@ Configuration configure(const raceway_table& table, const std::vector<raceway_va
   return {made, table.release};
 }
 
-Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations, std::vector<std::int64_t> limits,
-           Settings settings)
+Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations,
+           const std::vector<std::int32_t>& limits, Settings settings)
     : table_(table),
       configurations_(std::move(configurations)),
       layout_(*table.layout(configurations_.at(0).get())),
@@ -73,6 +73,7 @@ Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations
       actions_(settings.num_envs * bytes_of(layout_.action)),
       random_(settings.num_envs),
       episodes_(settings.num_envs),
+      records_(settings.num_envs),
       constructed_(settings.num_envs, 0),
       jobs_(settings.num_envs, Job::kReset),
       sent_(std::make_unique<std::atomic<std::uint8_t>[]>(settings.num_envs)),
@@ -163,6 +164,7 @@ raceway_batch Pool::bind(std::byte* base) {
   batch.envs = envs_.data();
   batch.random = random_.data();
   batch.episodes = episodes_.data();
+  batch.records = records_.data();
   batch.actions = actions_.data();
   batch.autoreset = settings_.autoreset;
   return batch;
@@ -273,7 +275,7 @@ void Pool::work(Range range) {
     construct(range);
     return;
   }
-  raceway_error error{};
+  raceway_error error;  // written only on failure
   const auto call = job_ == Job::kReset ? table_.reset : table_.step;
   const std::int64_t failed = call(&batch_, range.first, range.count, &error);
   if (failed >= 0) note_failure(failed, error.text);
@@ -284,7 +286,7 @@ void Pool::work_async(Range range) {
   for (std::size_t first = range.first; first < end;) {
     std::size_t last = first + 1;
     while (last < end && jobs_[last] == jobs_[first]) ++last;
-    raceway_error error{};
+    raceway_error error;
     const auto call = jobs_[first] == Job::kReset ? table_.reset : table_.step;
     const std::int64_t failed = call(&batch_, first, last - first, &error);
     if (failed >= 0) note_failure(failed, error.text);

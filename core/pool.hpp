@@ -50,7 +50,7 @@ class Pool {
   };
 
   // One configuration and one step limit (0: none) per environment. Spaces must agree; the caller has checked.
-  Pool(const raceway_table& table, std::vector<Configuration> configurations, std::vector<std::int64_t> limits,
+  Pool(const raceway_table& table, std::vector<Configuration> configurations, const std::vector<std::int32_t>& limits,
        Settings settings);
   ~Pool();
   Pool(const Pool&) = delete;
@@ -68,6 +68,7 @@ class Pool {
   void* actions() { return actions_.data(); }
   raceway_random& random(std::size_t env) { return random_[env]; }
   raceway_episode& episode(std::size_t env) { return episodes_[env]; }
+  raceway_record& record(std::size_t env) { return records_[env]; }
   bool ignores_action(std::size_t env) const {
     return settings_.autoreset == RACEWAY_NEXT_STEP && episodes_[env].status == RACEWAY_ENDED;
   }
@@ -137,6 +138,7 @@ class Pool {
   Memory envs_, actions_;
   std::vector<raceway_random> random_;
   std::vector<raceway_episode> episodes_;
+  std::vector<raceway_record> records_;
   std::vector<std::uint8_t> constructed_;
   Meter construct_meter_, reset_meter_, step_meter_;
 

@@ -92,21 +92,26 @@ typedef struct raceway_random {
   uint32_t has_half, half;
 } raceway_random;
 
-/* What the pool keeps about the current episode of one environment. */
+/* What the pool keeps about the current episode of one environment: here what every step touches, ... */
 typedef struct raceway_episode {
   int64_t steps;
-  int64_t limit;  /* truncated after so many steps; 0: never */
+  int32_t limit;  /* truncated after so many steps; 0: never */
+  int32_t status; /* raceway_status */
+} raceway_episode;
+
+/* ... and here the rest. */
+typedef struct raceway_record {
   int64_t number; /* how many episodes were started */
   double reward_sum;
   double start_s;
-  int64_t status; /* raceway_status */
-} raceway_episode;
+} raceway_record;
 
 /* The rows of all environments: row i belongs to environment i. Pointers that a batch does not need are null. */
 typedef struct raceway_batch {
   void* envs;
   raceway_random* random;
   raceway_episode* episodes;
+  raceway_record* records;
   const void* actions;
   void* obs;
   double* reward;

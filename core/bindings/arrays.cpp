@@ -38,11 +38,13 @@ PyArrayObject* as_array(nb::handle object) {
   return reinterpret_cast<PyArrayObject*>(object.ptr());
 }
 
+// `strides` is null for an array without gaps: NumPy then need not look whether it has any.
 nb::object make_view(const void* data, int type, int ndim, const npy_intp* shape, const npy_intp* strides,
                      nb::handle owner) {
+  const int flags = strides ? NPY_ARRAY_WRITEABLE : NPY_ARRAY_CARRAY;
   nb::object array = checked(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(type), ndim, shape, strides,
-                                                  const_cast<void*>(data), NPY_ARRAY_WRITEABLE, nullptr));
-  PyArray_UpdateFlags(as_array(array), NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
+                                                  const_cast<void*>(data), flags, nullptr));
+  if (strides) PyArray_UpdateFlags(as_array(array), NPY_ARRAY_UPDATE_ALL);
   if (PyArray_SetBaseObject(as_array(array), nb::object(nb::borrow(owner)).release().ptr()) < 0) {
     throw nb::python_error();
   }
@@ -146,15 +148,14 @@ nb::object Lease::into_owner() {
 
 nb::object array_over(const void* data, const raceway_column& column, std::size_t rows, std::size_t stride,
                       nb::handle owner) {
-  npy_intp shape[5] = {static_cast<npy_intp>(rows)}, strides[5];
+  npy_intp shape[5] = {static_cast<npy_intp>(rows)}, strides[5] = {static_cast<npy_intp>(stride)};
   std::copy_n(column.shape, column.ndim, shape + 1);
   auto step = static_cast<npy_intp>(size_of(column.dtype));
   for (std::int32_t axis = column.ndim; axis > 0; --axis) {
     strides[axis] = step;
     step *= shape[axis];
   }
-  strides[0] = stride > 0 ? static_cast<npy_intp>(stride) : step;
-  return make_view(data, numpy_type(column.dtype), column.ndim + 1, shape, strides, owner);
+  return make_view(data, numpy_type(column.dtype), column.ndim + 1, shape, stride > 0 ? strides : nullptr, owner);
 }
 
 nb::object array_over(const double* data, std::size_t rows, nb::handle owner) {

@@ -36,7 +36,7 @@ NB_MODULE(_core, module) {
 
   nb::class_<BoundPool>(module, "Pool")
       .def(nb::init<const std::string&, const std::vector<nb::dict>&, const std::vector<std::size_t>&,
-                    std::vector<std::int64_t>, const nb::dict&>(),
+                    const std::vector<std::int32_t>&, const nb::dict&>(),
            nb::arg("id"), nb::arg("kwargs"), nb::arg("which"), nb::arg("limits"), nb::arg("settings"))
       .def("seed", &BoundPool::seed, nb::arg("seeds"))
       .def("reset", &BoundPool::reset, nb::arg("mask").none(), nb::arg("options").none())

@@ -151,7 +151,7 @@ double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t
 }
 
 BoundPool::BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs, const std::vector<std::size_t>& which,
-                     std::vector<std::int64_t> limits, const nb::dict& settings)
+                     const std::vector<std::int32_t>& limits, const nb::dict& settings)
     : task_(id) {
   const raceway_table& table = *find_task(id).table;
   std::vector<Configuration> distinct, configurations;
@@ -166,7 +166,7 @@ BoundPool::BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs,
   wanted.pin = nb::cast<bool>(settings["pin"]);
   {
     const nb::gil_scoped_release unlocked;
-    pool_ = std::make_unique<Pool>(table, std::move(configurations), std::move(limits), wanted);
+    pool_ = std::make_unique<Pool>(table, std::move(configurations), limits, wanted);
   }
   full_slab_ = std::make_shared<Slab>(pool_->full_rows().bytes());
   batch_slab_ = std::make_shared<Slab>(pool_->batch_rows().bytes());
@@ -322,9 +322,10 @@ nb::tuple BoundPool::save() {
     const std::uint64_t words[6] = {r.state_high, r.state_low, r.increment_high, r.increment_low, r.has_half, r.half};
     std::memcpy(static_cast<char*>(random) + i * sizeof words, words, sizeof words);
     const raceway_episode& e = pool_->episode(i);
-    const std::int64_t numbers[3] = {e.steps, e.number, e.status};
+    const raceway_record& k = pool_->record(i);
+    const std::int64_t numbers[3] = {e.steps, k.number, e.status};
     std::memcpy(static_cast<char*>(counts) + i * sizeof numbers, numbers, sizeof numbers);
-    const double reals[2] = {e.reward_sum, e.status == RACEWAY_FRESH ? 0.0 : seconds_now() - e.start_s};
+    const double reals[2] = {k.reward_sum, k.start_s == 0.0 ? 0.0 : seconds_now() - k.start_s};
     std::memcpy(static_cast<char*>(sums) + i * sizeof reals, reals, sizeof reals);
   }
   return nb::make_tuple(row_array, random_array, count_array, sum_array);
@@ -361,9 +362,8 @@ void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint64_t* w = words + 6 * i;
     pool_->random(i) = {w[0], w[1], w[2], w[3], static_cast<std::uint32_t>(w[4]), static_cast<std::uint32_t>(w[5])};
-    raceway_episode& e = pool_->episode(i);
-    e = {numbers[3 * i],    e.limit, numbers[3 * i + 1], reals[2 * i], seconds_now() - reals[2 * i + 1],
-         numbers[3 * i + 2]};
+    pool_->episode(i) = {numbers[3 * i], pool_->episode(i).limit, static_cast<std::int32_t>(numbers[3 * i + 2])};
+    pool_->record(i) = {numbers[3 * i + 1], reals[2 * i], seconds_now() - reals[2 * i + 1]};
   }
   pool_->states_changed();
 }

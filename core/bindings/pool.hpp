@@ -15,7 +15,7 @@ class BoundPool {
  public:
   // `which[i]` is the index in `kwargs` of environment i's arguments.
   BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs, const std::vector<std::size_t>& which,
-            std::vector<std::int64_t> limits, const nb::dict& settings);
+            const std::vector<std::int32_t>& limits, const nb::dict& settings);
   ~BoundPool();
 
   void seed(const nb::list& seeds);

@@ -38,7 +38,7 @@ def step_infos(
 
 def _add_final(infos: dict[str, Any], extras: dict[str, Any], ended: np.ndarray, scalar_obs: bool) -> None:
     final_obs = np.full(len(ended), None, dtype=object)
-    for i in np.flatnonzero(ended):
+    for i in np.flatnonzero(ended).tolist():
         final_obs[i] = _single(extras["final_obs"], i, scalar_obs)
     final_info: dict[str, Any] = {}
     for name, values in extras["final_info"].items():

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -90,7 +89,6 @@ class NativePool(VectorEnv):
             },
         )
         self._native_step = self._pool.step
-        self._copy = bool(copy)
         # Most tasks have no infos, and then a step is the native call and nothing else.
         self._has_infos = bool(self._layout["info"]) or mode == AutoresetMode.SAME_STEP or bool(record_episodes)
         self._pool.seed(seed_list(seed if seed is not None else secrets.randbits(127), self.num_envs))
@@ -179,7 +177,8 @@ class NativePool(VectorEnv):
     def render(self) -> tuple[Any, ...] | None:
         """A picture of each environment, as Gymnasium draws it."""
         if self.render_mode is None:
-            return self._renderer.warn_without_mode()
+            self._renderer.warn_without_mode()
+            return None
         self._pool.observe()  # refused if closed or in flight
         return self._renderer.draw(self.state(), self._arguments)
 

@@ -25,7 +25,7 @@ class Renderer:
     def __init__(self, task_id: str, render_mode: str | None) -> None:
         self._task_id = task_id
         spec = gymnasium.registry.get(_SUCCESSORS.get(task_id, task_id))
-        known = _class_of(spec).metadata if spec else {"render_modes": [], "render_fps": 30}
+        known: dict[str, Any] = _class_of(spec).metadata if spec else {"render_modes": [], "render_fps": 30}
         modes = [mode for mode in known["render_modes"] if mode != "human"]
         if render_mode is not None and render_mode not in modes:
             raise ValueError(

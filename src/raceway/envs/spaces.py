@@ -14,8 +14,8 @@ def space_of(column: Mapping[str, Any]) -> Space:
     if column["discrete"]:
         return spaces.Discrete(column["n"])
     dtype = np.dtype(column["dtype"])
-    bounds = [np.array(column[end], dtype=dtype).reshape(column["shape"]) for end in ("low", "high")]
-    return spaces.Box(*bounds, dtype=dtype.type)
+    low, high = (np.array(column[end], dtype=dtype).reshape(column["shape"]) for end in ("low", "high"))
+    return spaces.Box(low, high, dtype=dtype.type)
 
 
 def observation_space_of(layout: Mapping[str, Any]) -> Space:

@@ -62,10 +62,11 @@ def _packed(columns: Sequence[Column], num_envs: int, arrays: Mapping[str, np.nd
 
 
 def _expected(columns: Sequence[Column], num_envs: int) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
-    expected = {f"env.{c['name']}": (np.dtype(c["dtype"]), (num_envs, *c["shape"])) for c in columns}
-    expected |= {f"random.{name}": (np.dtype(np.uint64), (num_envs,)) for name in _RANDOM}
-    expected |= {f"episode.{name}": (np.dtype(np.int64), (num_envs,)) for name in _EPISODE}
-    return expected | {f"episode.{name}": (np.dtype(np.float64), (num_envs,)) for name in ("return", "seconds")}
+    dtypes = {f"random.{name}": "uint64" for name in _RANDOM}
+    dtypes |= {f"episode.{name}": "int64" for name in _EPISODE}
+    dtypes |= {"episode.return": "float64", "episode.seconds": "float64"}
+    parts = {f"env.{c['name']}": (np.dtype(c["dtype"]), (num_envs, *c["shape"])) for c in columns}
+    return parts | {name: (np.dtype(dtype), (num_envs,)) for name, dtype in dtypes.items()}
 
 
 def _bytes(column: Column) -> int:

@@ -1,0 +1,78 @@
+# Everything sets itself up in .venv, from a fresh clone with nothing but Python, a C++ compiler and a package index.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PEERS := benchmarks/.venv
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+CORE := CMakeLists.txt $(shell find core -name '*.[ch]pp' -o -name '*.h')
+FORMATTED := $(shell find core tests/core -name '*.[ch]pp' -o -name '*.h')
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CTEST := $(BIN)/ctest --output-on-failure --test-dir
+
+.PHONY: help check test test-all lint format bench sanitize clean
+help:
+	@echo "make test      build, then the C++ and Python tests"
+	@echo "make test-all  the slow ones too, and the sanitizers"
+	@echo "make lint      style, types, formatting"
+	@echo "make format    put the formatting right"
+	@echo "make bench     measure against envpool and Gymnasium (about ten minutes), write the README's tables"
+	@echo "make sanitize  the C++ tests under the thread and address sanitizers"
+
+check:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer. Install it: apt install python3 (Debian 12, Ubuntu 24.04 or newer), or 'make PYTHON=/path/to/python3.12'." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments. Install that: apt install python3-venv" >&2; exit 1; }
+	@c++ --version >/dev/null 2>&1 || $(CXX) --version >/dev/null 2>&1 || { echo "No C++ compiler. Install one: apt install g++ (dnf install gcc-c++)" >&2; exit 1; }
+	@$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || { echo "$(PYTHON) has no headers. Install them: apt install python3-dev (dnf install python3-devel)" >&2; exit 1; }
+
+$(VENV)/bin/python: | check
+	$(PYTHON) -m venv $(VENV)
+
+$(READY): pyproject.toml constraints.txt $(CORE) | $(VENV)/bin/python
+	$(PIP) install -c constraints.txt pip scikit-build-core nanobind numpy cmake ninja
+	$(PIP) install -c constraints.txt --no-build-isolation -C cmake.define.RACEWAY_STRICT=ON -e '.[dev]'
+	@touch $@
+
+# Targets for the C++ tests: plain, and under each sanitizer.
+build/tests%: $(READY) $(wildcard tests/core/*)
+	$(BIN)/cmake -S . -B $@ -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DRACEWAY_TESTS=ON -DRACEWAY_STRICT=ON \
+		-DRACEWAY_SANITIZE=$(patsubst -%,%,$*) >/dev/null
+	$(BIN)/cmake --build $@
+	@touch $@
+
+test: $(READY) build/tests-
+	$(CTEST) build/tests-
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-all: $(READY) build/tests- sanitize
+	$(CTEST) build/tests-
+	$(BIN)/python -m pytest
+
+sanitize: build/tests-thread build/tests-address
+	setarch $$(uname -m) -R $(CTEST) build/tests-thread
+	$(CTEST) build/tests-address
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
+	$(BIN)/python -m benchmarks.table --check
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(FORMATTED)
+
+$(PEERS)/.ready: benchmarks/peers.txt | check
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/peers.txt
+	@touch $@
+
+bench: $(READY) $(PEERS)/.ready
+	$(BIN)/python -m benchmarks.environments
+	$(BIN)/python -m benchmarks.table
+
+clean:
+	rm -rf build $(VENV) $(PEERS)

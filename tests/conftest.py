@@ -1,0 +1,10 @@
+"""What all tests share: pictures are drawn without a screen, and hypothesis tries the same examples every time."""
+
+import os
+
+from hypothesis import settings
+
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+
+settings.register_profile("raceway", deadline=None, derandomize=True)
+settings.load_profile("raceway")
