@@ -59,6 +59,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
 	$(BIN)/python -m benchmarks.table --check
+	$(BIN)/python -m benchmarks.picture --check
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
@@ -73,6 +74,7 @@ $(PEERS)/.ready: benchmarks/peers.txt | check
 bench: $(READY) $(PEERS)/.ready
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.table
+	$(BIN)/python -m benchmarks.picture
 
 clean:
 	rm -rf build $(VENV) $(PEERS)

@@ -7,11 +7,14 @@ of them.
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from benchmarks.contestants import Setting
 from benchmarks.paired import Pair, Plan, compare, measure, short_number
@@ -103,10 +106,10 @@ def classic(bench: Bench) -> Section:
 def busy(bench: Bench) -> Section:
     """Environments whose step has a known price."""
     steady = [
-        _against_peers("Busy-v0", num_envs, {}, share_target=share, env_kwargs={"step_us": 20.0})
+        _against_peers("Busy-v0", num_envs, {}, share_target=share, env_kwargs=_priced(20.0))
         for num_envs, share in ((64, 0.95), (8, 0.90))
     ]
-    uneven: dict[str, Any] = {"step_us": 200.0, "spread": "exponential"}
+    uneven = _priced(200.0, spread="exponential")
     first_ready = Question(
         _words("Busy-v0", 64, uneven) + ", batches of 16",
         {
@@ -121,7 +124,7 @@ def busy(bench: Bench) -> Section:
 
 def contention(bench: Bench) -> Section:
     """More worker threads than CPUs."""
-    questions = [_crowded("CartPole-v1", 1024, {}), _crowded("Busy-v0", 64, {"step_us": 20.0})]
+    questions = [_crowded("CartPole-v1", 1024, {}), _crowded("Busy-v0", 64, _priced(20.0))]
     about = "More worker threads than there are CPUs, against two workers."
     return _section(bench, "contention", "Too many workers", about, 5, questions)
 
@@ -176,6 +179,20 @@ def _crowded(task: str, num_envs: int, env_kwargs: dict[str, Any]) -> Question:
     }
     few, *many = settings
     return Question(_words(task, num_envs, env_kwargs), settings, tuple(Pair(name, few, 0.90) for name in many))
+
+
+def _priced(step_us: float, **others: Any) -> dict[str, Any]:
+    """Keyword arguments of Busy-v0. How much work a step is, is measured here and not by each contestant for itself."""
+    return {"step_us": step_us, "rounds_per_us": _rounds_per_us(), **others}
+
+
+@functools.cache
+def _rounds_per_us() -> float:
+    from raceway.envs.bare import bare_loop
+
+    guess, steps = 500.0, np.zeros((500, 1), dtype=np.int64)
+    seconds = min(bare_loop("Busy-v0", 1, steps, num_threads=1, step_us=20.0, rounds_per_us=guess) for _ in range(10))
+    return guess * 20e-6 * len(steps) / seconds
 
 
 def _growth(bench: Bench, words: str, setting: Setting) -> Amount:

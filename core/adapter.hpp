@@ -160,7 +160,7 @@ class Adapter {
       Random generator(batch.random[i]);
       const Step result = env.step(actions + i * Env::kActionSize, generator);
       episode.steps += 1;
-      const bool truncated = episode.steps == episode.limit;
+      const bool truncated = episode.limit > 0 && episode.steps >= episode.limit;
       write_flags(batch, i, result.reward, result.terminated, truncated);
       if (recorded) batch.records[i].reward_sum += result.reward;
       if (result.terminated || truncated) {

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <ctime>
 #include <string>
+#include <system_error>
 
 namespace raceway {
 namespace {
@@ -88,29 +89,46 @@ Crew::~Crew() {
   stop(std::chrono::hours(24));
 }
 
-void Crew::run(std::size_t n, Meter& meter) {
+void Crew::begin(std::size_t n, Meter& meter) {
   meter_.store(&meter, std::memory_order_relaxed);
-  std::size_t first = 0;
   pending_.store(n, std::memory_order_relaxed);
-  // One environment at a time until it is known what they cost.
-  while (first < n && !meter.trained()) Streak(*this).perform({first++, 1});
-  const std::size_t count = n - first;
-  const std::size_t parts = worthwhile(count, meter);
-  const double total_ns = static_cast<double>(count) * meter.cost_ns();
-  if (parts <= 1 || !help_comes(total_ns)) {
-    if (count > 0) Streak(*this).perform({first, count});
-    return;
+  shared_ = 0;
+  unshared_ = {0, n};
+  if (meter.trained()) share_out(meter);
+}
+
+void Crew::finish() {
+  Meter& meter = *meter_.load(std::memory_order_relaxed);
+  if (!meter.trained()) {
+    // One environment at a time until it is known what they cost.
+    for (; unshared_ && !meter.trained(); unshared_ = {unshared_.first + 1, unshared_.count - 1}) {
+      Streak(*this).perform({unshared_.first, 1});
+    }
+    share_out(meter);
   }
-  start(parts);
+  if (unshared_) Streak(*this).perform(unshared_);
+  const std::size_t own = shared_ > 0 ? work_off(0) : 0;
+  drain();
+  if (shared_ > 0 && shared_ns_ < kShortRunNs) {
+    const double share = 1.0 - static_cast<double>(own) / static_cast<double>(shared_);
+    help_ += (share - help_) / 16;
+  }
+}
+
+void Crew::share_out(const Meter& meter) {
+  const auto [first, count] = unshared_;
+  shared_ns_ = static_cast<double>(count) * meter.cost_ns();
+  std::size_t parts = worthwhile(count, meter);
+  if (parts <= 1 || !help_comes(shared_ns_)) return;
+  parts = start(1, parts);
   participants_.store(parts, std::memory_order_relaxed);
   for (std::size_t i = 0; i < parts; ++i) {
-    const std::size_t begin = first + count * i / parts, end = first + count * (i + 1) / parts;
-    if (end > begin) lanes_[i].put({begin, end - begin});
+    const std::size_t low = first + count * i / parts, high = first + count * (i + 1) / parts;
+    if (high > low) lanes_[i].put({low, high - low});
   }
+  shared_ = count;
+  unshared_ = {};
   wake_from(0);
-  const std::size_t own = work_off(0);
-  drain();
-  learn_help(count, own, total_ns);
 }
 
 void Crew::post(const std::vector<Range>& ranges, Meter& meter) {
@@ -118,13 +136,13 @@ void Crew::post(const std::vector<Range>& ranges, Meter& meter) {
   std::size_t count = 0;
   for (const Range range : ranges) count += range.count;
   pending_.fetch_add(count, std::memory_order_relaxed);
-  if (meter.trained() && static_cast<double>(count) * meter.cost_ns() < 2 * kShareNs) {
+  const bool worth_a_thread = !meter.trained() || static_cast<double>(count) * meter.cost_ns() >= 2 * kShareNs;
+  const std::size_t parts = worth_a_thread ? start(0, worthwhile(count, meter)) : 0;
+  if (parts == 0) {
     Streak streak(*this);
     for (const Range range : ranges) streak.perform(range);
     return;
   }
-  const std::size_t parts = worthwhile(count, meter);
-  start(parts);
   participants_.store(parts, std::memory_order_relaxed);
   // Short pieces in turn: a lane whose worker is in a long step is emptied by the others.
   const std::size_t piece = (count + parts - 1) / parts;
@@ -189,26 +207,29 @@ bool Crew::help_comes(double total_ns) {
   return false;
 }
 
-void Crew::learn_help(std::size_t n, std::size_t own, double total_ns) {
-  if (total_ns >= kShortRunNs) return;
-  const double share = 1.0 - static_cast<double>(own) / static_cast<double>(n);
-  help_ += (share - help_) / 16;
+// Threads start when they are first needed: cheap environments never get any. Returns up to which number they run,
+// which is less than asked for where the system gives no more.
+std::size_t Crew::start(std::size_t first, std::size_t end) {
+  sigset_t all, before;
+  for (std::size_t i = first; i < end; ++i) {
+    if (workers_[i].thread.joinable()) continue;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads that the caller knows
+    try {
+      workers_[i].ended.store(false, std::memory_order_relaxed);
+      workers_[i].thread = std::thread([this, i] { serve(i); });
+      pthread_setname_np(workers_[i].thread.native_handle(), ("raceway-" + std::to_string(i)).c_str());
+    } catch (const std::system_error&) {
+      end = i;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  return end;
 }
 
-// Threads start when they are first needed: cheap environments never get any.
-void Crew::start(std::size_t workers) {
-  if (started_ >= workers || stopping_.load(std::memory_order_relaxed)) return;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads that the caller knows
-  for (std::size_t i = settings_.background ? 0 : 1; i < workers; ++i) {
-    if (workers_[i].thread.joinable()) continue;
-    workers_[i].ended.store(false, std::memory_order_relaxed);
-    workers_[i].thread = std::thread([this, i] { serve(i); });
-    pthread_setname_np(workers_[i].thread.native_handle(), ("raceway-" + std::to_string(i)).c_str());
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  started_ = workers;
+int Crew::threads() const {
+  return static_cast<int>(
+      std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.thread.joinable(); }));
 }
 
 void Crew::serve(std::size_t index) {

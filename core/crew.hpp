@@ -16,10 +16,9 @@ namespace raceway {
 class Crew {
  public:
   struct Settings {
-    int workers = 1;          // threads at work at once, the caller among them while it waits
-    int cpus = 1;             // more threads than this only help work that waits
-    bool background = false;  // whether work goes on while the caller is away: then no thread is spared for it
-    std::vector<int> pins;    // the CPU of each worker; empty: wherever the kernel puts it
+    int workers = 1;        // threads at work at once, the caller among them while it waits
+    int cpus = 1;           // more threads than this only help work that waits
+    std::vector<int> pins;  // the CPU of each worker; empty: wherever the kernel puts it
   };
   using Work = std::function<void(Range)>;
 
@@ -28,8 +27,14 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Does the work on environments 0 to n - 1 and returns when it is done. The caller takes part.
-  void run(std::size_t n, Meter& meter);
+  // Does the work on environments 0 to n - 1. The others begin at once, if they are worth waking; the caller takes
+  // part in finish(), which returns when all is done, and can do something short in between.
+  void begin(std::size_t n, Meter& meter);
+  void finish();
+  void run(std::size_t n, Meter& meter) {
+    begin(n, meter);
+    finish();
+  }
 
   // Hands the ranges out and returns. Work that is not worth a thread is done at once, here.
   void post(const std::vector<Range>& ranges, Meter& meter);
@@ -41,7 +46,7 @@ class Crew {
   bool stop(std::chrono::nanoseconds patience);
 
   int workers() const { return settings_.workers; }
-  int threads() const { return static_cast<int>(started_); }
+  int threads() const;  // started so far
 
  private:
   struct alignas(kCacheLine) Worker {
@@ -52,21 +57,20 @@ class Crew {
 
   std::size_t worthwhile(std::size_t n, const Meter& meter) const;
   bool help_comes(double total_ns);
-  void start(std::size_t workers);
+  void share_out(const Meter& meter);
+  std::size_t start(std::size_t first, std::size_t end);
   void serve(std::size_t index);
   void wake_from(std::size_t index);
   void wake(std::size_t index);
   std::size_t work_off(std::size_t index);
   Range next(std::size_t index);
   class Streak;
-  void learn_help(std::size_t n, std::size_t own, double total_ns);
   std::size_t least_chunk() const;
 
   const Settings settings_;
   const Work work_;
   std::vector<Lane> lanes_;
   std::vector<Worker> workers_;
-  std::size_t started_ = 0;
   std::atomic<std::size_t> participants_{1};
   std::atomic<Meter*> meter_{nullptr};
   std::atomic<bool> stopping_{false};
@@ -75,6 +79,9 @@ class Crew {
   Signal done_;
   Patience caller_patience_;
 
+  Range unshared_;             // what finish() does alone
+  std::size_t shared_ = 0;     // how many environments begin() put into lanes
+  double shared_ns_ = 0.0;     // what they cost
   double help_ = 1.0;          // the share of short runs that the others did, smoothed
   unsigned skipped_runs_ = 0;  // since help was last tried
   std::size_t next_lane_ = 0;

@@ -22,7 +22,6 @@ Crew::Settings crew_settings(const Pool::Settings& settings) {
   crew.cpus = usable_cpus();
   crew.workers = settings.workers > 0 ? settings.workers : crew.cpus;
   crew.workers = std::min(crew.workers, static_cast<int>(settings.num_envs));
-  crew.background = settings.batch_size < settings.num_envs;
   if (settings.pin) crew.pins = pinning(allowed_cpus(), Topology(), crew.workers);
   return crew;
 }
@@ -105,16 +104,7 @@ void Pool::destroy_all() {
 
 // --- synchronous calls
 
-void Pool::reset(std::byte* rows, const std::uint8_t* mask, const double* options) {
-  if (in_flight() > 0) {  // what was sent is done and forgotten
-    crew_->drain();
-    const std::lock_guard lock(ready_mutex_);
-    ready_.clear();
-    num_ready_.store(0);
-    failure_.reset();
-    for (std::size_t i = 0; i < settings_.num_envs; ++i) sent_[i] = 0;
-    in_flight_.store(0);
-  }
+void Pool::begin_reset(std::byte* rows, const std::uint8_t* mask, const double* options) {
   if (mask && !all_started_) {
     std::vector<std::size_t> fresh;
     for (std::size_t i = 0; i < settings_.num_envs; ++i) {
@@ -126,29 +116,45 @@ void Pool::reset(std::byte* rows, const std::uint8_t* mask, const double* option
     }
   }
   all_started_ = true;
-  run(Job::kReset, reset_meter_, rows, mask, options);
+  begin(Job::kReset, reset_meter_, rows, mask, options);
 }
 
-void Pool::step(std::byte* rows) {
+// What was sent is done and forgotten.
+void Pool::abandon() {
+  crew_->drain();
+  const std::lock_guard lock(ready_mutex_);
+  ready_.clear();
+  num_ready_.store(0, std::memory_order_release);
+  failure_.reset();
+  for (std::size_t i = 0; i < settings_.num_envs; ++i) sent_[i] = 0;
+  in_flight_.store(0, std::memory_order_release);
+}
+
+void Pool::begin_step(std::byte* rows) {
   require_idle("step()");
   require_started();
-  run(Job::kStep, step_meter_, rows, nullptr, nullptr);
+  begin(Job::kStep, step_meter_, rows, nullptr, nullptr);
 }
 
 void Pool::observe(std::byte* rows) {
   require_idle("observe()");
+  require_reset();
   settle();
   const raceway_batch batch = bind(rows);
   table_.observe(&batch, 0, settings_.num_envs);
 }
 
-void Pool::run(Job job, Meter& meter, std::byte* rows, const std::uint8_t* mask, const double* options) {
+void Pool::begin(Job job, Meter& meter, std::byte* rows, const std::uint8_t* mask, const double* options) {
   settle();
   batch_ = bind(rows);
   batch_.reset_mask = mask;
   batch_.options = options;
   job_ = job;
-  crew_->run(settings_.num_envs, meter);
+  crew_->begin(settings_.num_envs, meter);
+}
+
+void Pool::finish() {
+  crew_->finish();
   raise_failure();
 }
 
@@ -344,16 +350,25 @@ void Pool::raise_failure() {
 
 // --- state
 
-void Pool::require_started() const {
-  if (all_started_ && settings_.autoreset != RACEWAY_DISABLED) return;
-  std::vector<std::size_t> fresh, ended;
+std::vector<std::size_t> Pool::envs_that_are(raceway_status status) const {
+  std::vector<std::size_t> envs;
   for (std::size_t i = 0; i < settings_.num_envs; ++i) {
-    if (sent_[i]) continue;
-    if (episodes_[i].status == RACEWAY_FRESH) fresh.push_back(i);
-    if (episodes_[i].status == RACEWAY_ENDED) ended.push_back(i);
+    if (!sent_[i] && episodes_[i].status == status) envs.push_back(i);
   }
+  return envs;
+}
+
+void Pool::require_reset() const {
+  if (all_started_) return;
+  const auto fresh = envs_that_are(RACEWAY_FRESH);
   if (!fresh.empty()) throw ResetNeeded("environment " + listed(fresh) + " has not been reset. Call reset() first.");
-  if (settings_.autoreset == RACEWAY_DISABLED && !ended.empty()) {
+}
+
+void Pool::require_started() const {
+  require_reset();
+  if (settings_.autoreset != RACEWAY_DISABLED) return;
+  const auto ended = envs_that_are(RACEWAY_ENDED);
+  if (!ended.empty()) {
     throw ResetNeeded("the episode of environment " + listed(ended) +
                       " has ended and autoreset is disabled. Call reset(options={'reset_mask': terminated | "
                       "truncated}) first.");

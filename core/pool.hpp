@@ -73,9 +73,19 @@ class Pool {
     return settings_.autoreset == RACEWAY_NEXT_STEP && episodes_[env].status == RACEWAY_ENDED;
   }
 
-  // Each writes to memory laid out as full_rows(). The caller takes part in the work.
-  void reset(std::byte* rows, const std::uint8_t* mask, const double* options);
-  void step(std::byte* rows);
+  // Each writes to memory laid out as full_rows(), which is filled when finish() returns; the caller takes part there.
+  void begin_reset(std::byte* rows, const std::uint8_t* mask, const double* options);
+  void begin_step(std::byte* rows);
+  void finish();
+  void reset(std::byte* rows, const std::uint8_t* mask, const double* options) {
+    if (in_flight() > 0) abandon();
+    begin_reset(rows, mask, options);
+    finish();
+  }
+  void step(std::byte* rows) {
+    begin_step(rows);
+    finish();
+  }
   void observe(std::byte* rows);
 
   // The asynchronous side. recv writes to memory laid out as batch_rows(), by rising environment number; it is false
@@ -83,6 +93,7 @@ class Pool {
   void check_sendable(const std::vector<std::size_t>& envs) const;
   void send(const std::vector<std::size_t>& envs);
   void async_reset();
+  void abandon();  // waits for what is in flight and drops it; then all may be reset
   bool recv(std::byte* rows, Clock::time_point deadline, bool others_may_send);
   std::size_t in_flight() const { return in_flight_.load(std::memory_order_acquire); }
   void require_idle(const char* call) const;
@@ -120,10 +131,12 @@ class Pool {
   void deliver(Range range);
   void begin_async();
   void settle();
-  void run(Job job, Meter& meter, std::byte* rows, const std::uint8_t* mask, const double* options);
+  void begin(Job job, Meter& meter, std::byte* rows, const std::uint8_t* mask, const double* options);
   bool enough_ready(Clock::time_point deadline, bool others_may_send);
   void note_failure(std::int64_t env, const char* text);
   void raise_failure();
+  std::vector<std::size_t> envs_that_are(raceway_status status) const;
+  void require_reset() const;
   void require_started() const;
   void destroy_all();
   raceway_batch bind(std::byte* base);

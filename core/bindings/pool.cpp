@@ -197,19 +197,25 @@ nb::tuple BoundPool::reset(nb::handle mask, const std::optional<std::vector<doub
   const auto* marks = mask.is_none() ? nullptr
                                      : static_cast<const std::uint8_t*>(
                                            memory_of(mask, RACEWAY_BOOL, pool_->settings().num_envs, 0, "reset_mask"));
-  return filled(false, [&](std::byte* rows) { pool_->reset(rows, marks, options ? options->data() : nullptr); });
+  if (pool_->in_flight() > 0) {
+    const nb::gil_scoped_release unlocked;
+    pool_->abandon();
+  }
+  return filled([&](std::byte* rows) { pool_->begin_reset(rows, marks, options ? options->data() : nullptr); });
 }
 
 nb::tuple BoundPool::step(nb::handle actions) {
   const Pool::Turn turn(*pool_, true, true);
   pool_->require_idle("step()");
   read_actions(actions, *pool_, task_, {});
-  return filled(false, [&](std::byte* rows) { pool_->step(rows); });
+  return filled([&](std::byte* rows) { pool_->begin_step(rows); });
 }
 
 nb::object BoundPool::observe() {
   const Pool::Turn turn(*pool_, true, true);
-  return filled(false, [&](std::byte* rows) { pool_->observe(rows); })[0];
+  const Rows rows(*this, false);
+  pool_->observe(rows.data);
+  return wrapped(rows, false)[0];
 }
 
 void BoundPool::async_reset() {
@@ -243,49 +249,62 @@ nb::tuple BoundPool::recv(std::optional<double> timeout_s) {
   const auto end = timeout_s ? Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                   std::chrono::duration<double>(std::min(*timeout_s, 1e8)))
                              : Clock::time_point::max();
-  return filled(true, [&](std::byte* rows) {
-    while (!pool_->recv(rows, std::min(end, Clock::now() + slice), timeout_s.has_value())) {
-      const nb::gil_scoped_acquire locked;
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      if (Clock::now() >= end) {
-        const std::string text = "no batch of " + std::to_string(pool_->settings().batch_size) +
-                                 " environments was ready within timeout=" + std::to_string(*timeout_s) + " s; " +
-                                 std::to_string(pool_->in_flight()) + " are in flight. Nothing is lost.";
-        PyErr_SetString(PyExc_TimeoutError, text.c_str());
-        throw nb::python_error();
-      }
-    }
-  });
+  const Rows rows(*this, true);
+  while (!received(rows.data, std::min(end, Clock::now() + slice), timeout_s.has_value())) {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (Clock::now() < end) continue;
+    const std::string text = "no batch of " + std::to_string(pool_->settings().batch_size) +
+                             " environments was ready within timeout=" + std::to_string(*timeout_s) + " s; " +
+                             std::to_string(pool_->in_flight()) + " are in flight. Nothing is lost.";
+    PyErr_SetString(PyExc_TimeoutError, text.c_str());
+    throw nb::python_error();
+  }
+  return wrapped(rows, true);
 }
 
-// Runs `fill` on memory for a batch, without the lock of the interpreter, and wraps it in arrays.
-template <class Fill>
-nb::tuple BoundPool::filled(bool some, Fill fill) {
-  if (kept_full_) {
-    std::byte* rows = some ? kept_batch_ : kept_full_;
-    {
-      const nb::gil_scoped_release unlocked;
-      fill(rows);
-    }
-    return wrapped(rows, some, some ? kept_batch_owner_ : kept_full_owner_);
+bool BoundPool::received(std::byte* rows, Clock::time_point deadline, bool others_may_send) {
+  const nb::gil_scoped_release unlocked;
+  return pool_->recv(rows, deadline, others_may_send);
+}
+
+// Memory for one batch and what keeps it: leased anew, or with copy=False always the same.
+BoundPool::Rows::Rows(const BoundPool& pool, bool some) {
+  if (pool.kept_full_) {
+    data = some ? pool.kept_batch_ : pool.kept_full_;
+    owner = some ? pool.kept_batch_owner_ : pool.kept_full_owner_;
+    return;
   }
-  Lease lease(some ? *batch_slab_ : *full_slab_);
-  std::byte* rows = lease.data();
-  {
-    const nb::gil_scoped_release unlocked;
-    fill(rows);
+  Lease lease(some ? *pool.batch_slab_ : *pool.full_slab_);
+  data = lease.data();
+  owner = lease.into_owner();
+}
+
+// The arrays are made while the workers have already begun to fill them, and must not go before they have finished.
+template <class Begin>
+nb::tuple BoundPool::filled(Begin begin) {
+  const Rows rows(*this, false);
+  begin(rows.data);
+  nb::tuple result;
+  try {
+    result = wrapped(rows, false);
+  } catch (...) {
+    pool_->finish();
+    throw;
   }
-  return wrapped(rows, some, lease.into_owner());
+  const nb::gil_scoped_release unlocked;
+  pool_->finish();
+  return result;
 }
 
 // (observations, rewards, terminated, truncated, extras): what infos are made of, if there is anything.
-nb::tuple BoundPool::wrapped(std::byte* base, bool some, nb::handle owner) const {
+nb::tuple BoundPool::wrapped(const Rows& memory, bool some) const {
   const RowLayout& layout = some ? pool_->batch_rows() : pool_->full_rows();
   const raceway_layout& columns = pool_->layout();
   const std::size_t rows = layout.rows();
-  const raceway_batch batch = layout.bind(base);
+  const nb::handle owner = memory.owner;
+  const raceway_batch batch = layout.bind(memory.data);
   nb::dict extras;
-  if (some) extras["env_id"] = array_over(layout.env_ids(base), rows, owner);
+  if (some) extras["env_id"] = array_over(layout.env_ids(memory.data), rows, owner);
   const auto entries = [&](void* const* pointers) {
     nb::dict info;
     for (std::size_t i = 0; i < columns.num_info; ++i) {
@@ -340,12 +359,15 @@ void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::
   const auto* words = static_cast<const std::uint64_t*>(memory_of(random, RACEWAY_INT64, n, 6, "random"));
   const auto* numbers = static_cast<const std::int64_t*>(memory_of(counts, RACEWAY_INT64, n, 3, "episodes"));
   const auto* reals = static_cast<const double*>(memory_of(sums, RACEWAY_FLOAT64, n, 2, "sums"));
+  // Where episodes are reset within the step, none is ever seen that has ended.
+  const auto ended = pool_->settings().autoreset == RACEWAY_SAME_STEP ? RACEWAY_RUNNING : RACEWAY_ENDED;
   for (std::size_t i = 0; i < n; ++i) {
     const bool generator = (words[6 * i + 3] & 1) == 1 && words[6 * i + 4] <= 1 && words[6 * i + 5] >> 32 == 0;
     const std::int64_t status = numbers[3 * i + 2];
-    if (!generator || numbers[3 * i] < 0 || status < RACEWAY_FRESH || status > RACEWAY_ENDED) {
+    const bool episode = numbers[3 * i] >= 0 && numbers[3 * i + 1] >= 0 && status >= RACEWAY_FRESH && status <= ended;
+    if (!generator || !episode) {
       throw nb::value_error(("the state of environment " + std::to_string(i) +
-                             " is refused: its generator or its episode has values that cannot be.")
+                             " is refused: its generator or its episode has values that cannot be in this pool.")
                                 .c_str());
     }
   }

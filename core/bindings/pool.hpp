@@ -34,9 +34,16 @@ class BoundPool {
   std::size_t in_flight() const { return pool_->in_flight(); }
 
  private:
-  template <class Fill>
-  nb::tuple filled(bool some, Fill fill);
-  nb::tuple wrapped(std::byte* base, bool some, nb::handle owner) const;
+  struct Rows {
+    Rows(const BoundPool& pool, bool some);
+    std::byte* data;
+    nb::object owner;
+  };
+
+  template <class Begin>
+  nb::tuple filled(Begin begin);
+  nb::tuple wrapped(const Rows& memory, bool some) const;
+  bool received(std::byte* rows, Clock::time_point deadline, bool others_may_send);
 
   std::string task_;
   std::unique_ptr<Pool> pool_;

@@ -138,11 +138,11 @@ inline int run_all(const char* only) {
 
 #define RACEWAY_JOIN_(left, right) left##right
 #define RACEWAY_JOIN(left, right) RACEWAY_JOIN_(left, right)
-#define RACEWAY_CASE(name, body)                                        \
-  static void body();                                                   \
-  static const raceway::check::Registration body##_registered(name, body); \
+#define RACEWAY_CASE(name, body, registered)                        \
+  static void body();                                               \
+  static const raceway::check::Registration registered(name, body); \
   static void body()
-#define CASE(name) RACEWAY_CASE(name, RACEWAY_JOIN(case_at_line_, __LINE__))
+#define CASE(name) RACEWAY_CASE(name, RACEWAY_JOIN(case_, __LINE__), RACEWAY_JOIN(registered_, __LINE__))
 
 #define CHECK(expression) ((expression) ? void() : raceway::check::fail(__FILE__, __LINE__, #expression " is false"))
 #define CHECK_EQUAL(left, right) raceway::check::equal(__FILE__, __LINE__, #left " == " #right, left, right)

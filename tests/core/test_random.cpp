@@ -1,10 +1,9 @@
 // The expected numbers are NumPy 2.4's: numpy.random.PCG64(seed) and numpy.random.Generator over it.
-#include "random.hpp"
-
 #include <array>
 #include <vector>
 
 #include "check.hpp"
+#include "random.hpp"
 
 using namespace raceway;
 

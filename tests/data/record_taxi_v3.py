@@ -6,6 +6,7 @@ Run it in an environment that has gymnasium==1.2.3:
 """
 
 import sys
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -30,7 +31,7 @@ def record(is_rainy: bool, fickle_passenger: bool) -> dict[str, np.ndarray]:
     )
     rng = np.random.default_rng(SEED)
     obs, infos = envs.reset(seed=SEED)
-    columns = {name: [] for name in ("actions", "rewards", "terminated", "truncated")}
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in ("actions", "rewards", "terminated", "truncated")}
     states, probabilities, masks = [obs], [infos["prob"]], [infos["action_mask"]]
     for _ in range(STEPS):
         mask, anything = infos["action_mask"], rng.integers(0, 6, NUM_ENVS)
@@ -53,7 +54,7 @@ def record(is_rainy: bool, fickle_passenger: bool) -> dict[str, np.ndarray]:
 
 if __name__ == "__main__":
     assert gymnasium.__version__ == "1.2.3", gymnasium.__version__
-    recorded = {"seed": np.array(SEED)}
+    recorded: dict[str, Any] = {"seed": np.array(SEED)}
     for rainy in (False, True):
         for fickle in (False, True):
             name = f"{'rainy' if rainy else 'dry'}_{'fickle' if fickle else 'constant'}"

@@ -106,11 +106,12 @@ class Twins:
         self.obs = ours[0]
         self.ended = np.zeros_like(self.ended) if mask is None else self.ended & ~mask
 
-    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, Any]:
+    def step(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, Any]:
         """Steps both; where nothing resets by itself, resets who ended before."""
         if self.mode == "disabled" and self.ended.any():
             self.reset(mask=self.ended.copy())
-        ours, theirs = self.ours.step(actions), self.theirs.step(actions)
+        # Each gets actions of its own: some wrappers write into them.
+        ours, theirs = self.ours.step(actions.copy()), self.theirs.step(actions.copy())
         assert_same(ours, theirs, self.task, near=self.task in CLASSIC and not numpy_uses_libm())
         self.obs = ours[0]
         self.ended = ours[2] | ours[3]
@@ -141,7 +142,7 @@ def single_action_space(task: str) -> gymnasium.Space:
 
 def seeking_actions(task: str, obs: Any, rng: np.random.Generator) -> np.ndarray:
     """Mostly what leads to the goal where chance would not, so that episodes end; sometimes anything."""
-    num_envs = len(obs[0] if isinstance(obs, tuple) else obs)
+    num_envs = _rows(obs)
     actions = random_actions(task, num_envs, rng)
     led = rng.random(num_envs) < 0.8
     if task == "MountainCar-v0":
@@ -158,6 +159,10 @@ def seeking_actions(task: str, obs: Any, rng: np.random.Generator) -> np.ndarray
     else:
         return actions
     return np.where(led, wanted, actions)
+
+
+def _rows(obs: Any) -> int:
+    return len(obs[0] if isinstance(obs, tuple) else obs)
 
 
 def _taxi_route(state: np.ndarray) -> np.ndarray:

@@ -55,7 +55,7 @@ def shared_kwargs(task: str) -> st.SearchStrategy[Kwargs]:
     """Any keyword arguments, those that shape the observation space among them."""
     if not task.startswith("FrozenLake"):
         return free_kwargs(task)
-    sizes = st.tuples(st.integers(1, 6), st.integers(1, 6))
+    sizes = st.tuples(st.integers(1, 6), st.integers(2, 6))  # Gymnasium cannot read a map of one column
     maps = st.one_of(
         st.fixed_dictionaries({"desc": sizes.flatmap(lambda size: frozen_lake_maps(*size))}),
         st.fixed_dictionaries({}, optional={"map_name": st.sampled_from(["4x4", "8x8"])}),
@@ -63,7 +63,7 @@ def shared_kwargs(task: str) -> st.SearchStrategy[Kwargs]:
     return st.builds(lambda free, shape: free | shape, free_kwargs(task), maps)
 
 
-def reset_options(task: str) -> st.SearchStrategy[dict[str, float]]:
+def reset_options(task: str) -> st.SearchStrategy[Kwargs]:
     """What `reset(options=...)` may hold for a task; an empty dict for none."""
     if task == "Pendulum-v1":
         return st.fixed_dictionaries({}, optional={"x_init": st.floats(0, 7), "y_init": st.floats(0, 9)})

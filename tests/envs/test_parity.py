@@ -64,7 +64,7 @@ def test_any_arguments_modes_seeds_and_workers_equal_gymnasiums(task: str, data:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
-@settings(max_examples=200, derandomize=False)
+@settings(max_examples=100, derandomize=False)
 @given(data=st.data())
 def test_any_arguments_modes_seeds_and_workers_equal_gymnasiums_at_length(task: str, data: st.DataObject):
     drive_anyhow(task, data, steps=600)

@@ -151,7 +151,9 @@ struct FrozenLake {
     archive("last_action", last_action_);
   }
 
-  bool valid() const { return state_ >= 0 && state_ < config_->rows * config_->columns; }
+  bool valid() const {
+    return state_ >= 0 && state_ < config_->rows * config_->columns && last_action_ >= -1 && last_action_ < 4;
+  }
 
  private:
   const Config* config_;

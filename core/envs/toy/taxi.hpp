@@ -186,7 +186,7 @@ struct Taxi {
     archive("may_change_mind", may_change_mind_);
   }
 
-  bool valid() const { return state_ >= 0 && state_ < kStates; }
+  bool valid() const { return state_ >= 0 && state_ < kStates && last_action_ >= -1 && last_action_ < kActions; }
 
  private:
   static constexpr const char* kMap[5] = {"|R: | : :G|", "| : | : : |", "| : : : : |", "| | : | : |", "|Y| : |B: |"};

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import NameNotFound
 
 from raceway import _core
@@ -30,6 +32,15 @@ class Task:
     options: Mapping[str, float]
     """The numbers that reset(options=...) may set, with their defaults."""
     max_episode_steps: int | None
+
+
+# Gymnasium 1.4 has dropped these; what it can still tell and draw is that of their successors.
+_SUCCESSORS = {"Taxi-v3": "Taxi-v4"}
+
+
+def gymnasium_spec(task_id: str) -> EnvSpec | None:
+    """Gymnasium's own specification of a task, or of the one that took its place; None for tasks that are only ours."""
+    return gymnasium.registry.get(_SUCCESSORS.get(task_id, task_id))
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import functools
 
 import gymnasium
 
-from raceway.envs.catalog import tasks
+from raceway.envs.catalog import gymnasium_spec, tasks
 from raceway.envs.make import make
 
 
@@ -16,10 +16,10 @@ def register_all() -> None:
         name = f"raceway/{task.id}"
         if name in gymnasium.registry:
             continue
-        ours = gymnasium.registry.get(task.id)
+        known = gymnasium_spec(task.id)
         gymnasium.register(
             name,
             vector_entry_point=functools.partial(make, task.id),
             max_episode_steps=task.max_episode_steps,
-            reward_threshold=ours.reward_threshold if ours else None,
+            reward_threshold=known.reward_threshold if known else None,
         )

@@ -10,9 +10,8 @@ import numpy as np
 from gymnasium import logger
 
 from raceway.envs.arguments import EnvArguments
+from raceway.envs.catalog import gymnasium_spec
 
-# Gymnasium 1.4 has dropped these; the pictures are those of the version that it kept.
-_SUCCESSORS = {"Taxi-v3": "Taxi-v4"}
 _SUITS = ("C", "D", "H", "S")
 _FACES = ("J", "Q", "K")
 
@@ -24,7 +23,7 @@ class Renderer:
 
     def __init__(self, task_id: str, render_mode: str | None) -> None:
         self._task_id = task_id
-        spec = gymnasium.registry.get(_SUCCESSORS.get(task_id, task_id))
+        spec = gymnasium_spec(task_id)
         known: dict[str, Any] = _class_of(spec).metadata if spec else {"render_modes": [], "render_fps": 30}
         modes = [mode for mode in known["render_modes"] if mode != "human"]
         if render_mode is not None and render_mode not in modes:
