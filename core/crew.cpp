@@ -38,24 +38,31 @@ double ns_since(Clock::time_point start) {
 // chunk would cost cheap environments more than their steps.
 class Crew::Streak {
  public:
-  explicit Streak(Crew& crew) : crew_(crew), meter_(*crew.meter_.load(std::memory_order_relaxed)) { begin(); }
+  Streak(Crew& crew, int job) : crew_(crew), job_(job) { begin(); }
   ~Streak() { report(); }
   Streak(const Streak&) = delete;
   Streak& operator=(const Streak&) = delete;
 
   void perform(Range range) {
+    if (range.job != job_) {
+      report();
+      job_ = range.job;
+      begin();
+    }
     crew_.work_(range);
     count_ += range.count;
-    if (!meter_.trained() || static_cast<double>(count_) * meter_.cost_ns() > kReportNs) {
+    if (!meter().trained() || static_cast<double>(count_) * meter().cost_ns() > kReportNs) {
       report();
       begin();
     }
   }
 
  private:
+  Meter& meter() { return crew_.meters_[static_cast<std::size_t>(job_)]; }
+
   void begin() {
     count_ = 0;
-    samples_cpu_ = meter_.wants_busy();
+    samples_cpu_ = meter().wants_busy();
     cpu_start_ns_ = samples_cpu_ ? thread_cpu_ns() : 0.0;
     start_ = Clock::now();
   }
@@ -63,50 +70,50 @@ class Crew::Streak {
   void report() {
     if (count_ == 0) return;
     const double wall_ns = ns_since(start_);
-    meter_.add_cost(wall_ns / static_cast<double>(count_));
-    if (samples_cpu_) meter_.add_busy(std::min(1.0, (thread_cpu_ns() - cpu_start_ns_) / std::max(wall_ns, 1.0)));
+    meter().add_cost(wall_ns / static_cast<double>(count_));
+    if (samples_cpu_) meter().add_busy(std::min(1.0, (thread_cpu_ns() - cpu_start_ns_) / std::max(wall_ns, 1.0)));
     if (crew_.pending_.fetch_sub(count_, std::memory_order_acq_rel) == count_) crew_.done_.raise();
   }
 
   Crew& crew_;
-  Meter& meter_;
+  int job_;
   std::size_t count_ = 0;
   bool samples_cpu_ = false;
   double cpu_start_ns_ = 0.0;
   Clock::time_point start_;
 };
 
-Crew::Crew(Settings settings, std::size_t num_envs, Work work)
+Crew::Crew(Settings settings, int num_jobs, Work work)
     : settings_(std::move(settings)),
       work_(std::move(work)),
       lanes_(static_cast<std::size_t>(settings_.workers)),
       workers_(static_cast<std::size_t>(settings_.workers)),
-      caller_patience_(kSpin) {
-  for (Lane& lane : lanes_) lane.reserve(num_envs);
-}
+      meters_(static_cast<std::size_t>(num_jobs)),
+      caller_patience_(kSpin) {}
 
 Crew::~Crew() {
-  stop(std::chrono::hours(24));
+  request_stop();
+  stop(Clock::time_point::max());
 }
 
-void Crew::begin(std::size_t n, Meter& meter) {
-  meter_.store(&meter, std::memory_order_relaxed);
+void Crew::begin(std::size_t n, int job) {
   pending_.store(n, std::memory_order_relaxed);
   shared_ = 0;
-  unshared_ = {0, n};
-  if (meter.trained()) share_out(meter);
+  unshared_ = {0, n, job};
+  if (meter(job).trained()) share_out();
 }
 
 void Crew::finish() {
-  Meter& meter = *meter_.load(std::memory_order_relaxed);
-  if (!meter.trained()) {
+  Meter& costs = meter(unshared_.job);
+  if (!costs.trained()) {
     // One environment at a time until it is known what they cost.
-    for (; unshared_ && !meter.trained(); unshared_ = {unshared_.first + 1, unshared_.count - 1}) {
-      Streak(*this).perform({unshared_.first, 1});
+    while (unshared_ && !costs.trained()) {
+      Streak(*this, unshared_.job).perform({unshared_.first, 1, unshared_.job});
+      unshared_ = {unshared_.first + 1, unshared_.count - 1, unshared_.job};
     }
-    share_out(meter);
+    share_out();
   }
-  if (unshared_) Streak(*this).perform(unshared_);
+  if (unshared_) Streak(*this, unshared_.job).perform(unshared_);
   const std::size_t own = shared_ > 0 ? work_off(0) : 0;
   drain();
   if (shared_ > 0 && shared_ns_ < kShortRunNs) {
@@ -115,45 +122,58 @@ void Crew::finish() {
   }
 }
 
-void Crew::share_out(const Meter& meter) {
-  const auto [first, count] = unshared_;
-  shared_ns_ = static_cast<double>(count) * meter.cost_ns();
-  std::size_t parts = worthwhile(count, meter);
+void Crew::share_out() {
+  const auto [first, count, job] = unshared_;
+  shared_ns_ = static_cast<double>(count) * meter(job).cost_ns();
+  std::size_t parts = worthwhile(count, job);
   if (parts <= 1 || !help_comes(shared_ns_)) return;
   parts = start(1, parts);
   participants_.store(parts, std::memory_order_relaxed);
   for (std::size_t i = 0; i < parts; ++i) {
     const std::size_t low = first + count * i / parts, high = first + count * (i + 1) / parts;
-    if (high > low) lanes_[i].put({low, high - low});
+    if (high > low) lanes_[i].put({low, high - low, job});
   }
   shared_ = count;
-  unshared_ = {};
+  unshared_.count = 0;
   wake_from(0);
 }
 
-void Crew::post(const std::vector<Range>& ranges, Meter& meter) {
-  meter_.store(&meter, std::memory_order_relaxed);
+void Crew::post(const std::vector<Range>& ranges) {
   std::size_t count = 0;
   for (const Range range : ranges) count += range.count;
-  pending_.fetch_add(count, std::memory_order_relaxed);
-  const bool worth_a_thread = !meter.trained() || static_cast<double>(count) * meter.cost_ns() >= 2 * kShareNs;
-  const std::size_t parts = worth_a_thread ? start(0, worthwhile(count, meter)) : 0;
+  const std::size_t unfinished = pending_.fetch_add(count, std::memory_order_relaxed) + count;
+  const int job = ranges.front().job;
+  const bool cheap = meter(job).trained() && static_cast<double>(count) * meter(job).cost_ns() < 2 * kShareNs;
+  const std::size_t parts = cheap ? 0 : start(0, worthwhile(unfinished, job));
   if (parts == 0) {
-    Streak streak(*this);
+    Streak streak(*this, job);
     for (const Range range : ranges) streak.perform(range);
     return;
   }
-  participants_.store(parts, std::memory_order_relaxed);
+  participants_.store(0, std::memory_order_relaxed);  // nobody wakes others: that is done here
   // Short pieces in turn: a lane whose worker is in a long step is emptied by the others.
   const std::size_t piece = (count + parts - 1) / parts;
+  std::size_t pieces = 0;
   for (Range range : ranges) {
     while (range.count > 0) {
       const std::size_t cut = std::min(range.count, piece);
-      lanes_[next_lane_++ % parts].put({range.first, cut});
-      range = {range.first + cut, range.count - cut};
+      lanes_[next_lane_++ % parts].put({range.first, cut, job});
+      range = {range.first + cut, range.count - cut, job};
+      pieces += 1;
     }
   }
-  wake(0);
+  wake_idle(parts, pieces);
+}
+
+// A worker says that it is idle before it looks into the lanes for the last time, and here the lanes are filled before
+// the workers are looked at: one of the two sees the other.
+void Crew::wake_idle(std::size_t parts, std::size_t most) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (std::size_t i = 0; i < parts && most > 0; ++i) {
+    if (!workers_[i].idle.load(std::memory_order_relaxed)) continue;
+    workers_[i].signal.raise();
+    most -= 1;
+  }
 }
 
 void Crew::drain() {
@@ -164,14 +184,16 @@ void Crew::drain() {
   }
 }
 
-bool Crew::stop(std::chrono::nanoseconds patience) {
+void Crew::request_stop() {
   stopping_.store(true, std::memory_order_seq_cst);
   for (Lane& lane : lanes_) {
-    if (const std::size_t dropped = lane.clear()) pending_.fetch_sub(dropped, std::memory_order_relaxed);
+    if (const std::size_t dropped = lane.clear()) pending_.fetch_sub(dropped, std::memory_order_acq_rel);
   }
   done_.raise();
   for (Worker& worker : workers_) worker.signal.raise();
-  const auto deadline = Clock::now() + patience;
+}
+
+bool Crew::stop(Clock::time_point deadline) {
   bool all_ended = true;
   for (Worker& worker : workers_) {
     if (!worker.thread.joinable()) continue;
@@ -190,9 +212,10 @@ bool Crew::stop(std::chrono::nanoseconds patience) {
 
 // How many threads are worth it: each must get a share that outweighs its waking. Work that waits may have all
 // workers; work that computes gets no more than there are CPUs.
-std::size_t Crew::worthwhile(std::size_t n, const Meter& meter) const {
-  const int most = meter.busy() < 0.5 ? settings_.workers : std::min(settings_.workers, settings_.cpus);
-  const double shares = meter.trained() ? static_cast<double>(n) * meter.cost_ns() / kShareNs : 1e6;
+std::size_t Crew::worthwhile(std::size_t n, int job) const {
+  const Meter& costs = meters_[static_cast<std::size_t>(job)];
+  const int most = costs.busy() < 0.5 ? settings_.workers : std::min(settings_.workers, settings_.cpus);
+  const double shares = costs.trained() ? static_cast<double>(n) * costs.cost_ns() / kShareNs : 1e6;
   return std::max<std::size_t>(
       1, std::min({static_cast<std::size_t>(most), static_cast<std::size_t>(std::min(shares, 1e6)), n}));
 }
@@ -246,7 +269,10 @@ void Crew::serve(std::size_t index) {
     if (stopping_.load(std::memory_order_seq_cst)) break;
     wake_from(index);
     work_off(index);
-    workers_[index].signal.wait(seen, patience);
+    workers_[index].idle.store(true, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (work_off(index) == 0) workers_[index].signal.wait(seen, patience);
+    workers_[index].idle.store(false, std::memory_order_relaxed);
   }
   workers_[index].ended.store(true, std::memory_order_release);
 }
@@ -266,7 +292,7 @@ std::size_t Crew::work_off(std::size_t index) {
   Range range = next(index);
   if (!range) return 0;
   std::size_t own = 0;
-  Streak streak(*this);
+  Streak streak(*this, range.job);
   for (; range; range = next(index)) {
     streak.perform(range);
     own += range.count;
@@ -275,7 +301,7 @@ std::size_t Crew::work_off(std::size_t index) {
 }
 
 Range Crew::next(std::size_t index) {
-  const std::size_t least = least_chunk();
+  const auto least = [this](int job) { return least_chunk(job); };
   if (const Range range = lanes_[index].take(least)) return range;
   for (std::size_t i = 1; i < lanes_.size(); ++i) {
     if (const Range range = lanes_[(index + i) % lanes_.size()].steal(least)) return range;
@@ -283,8 +309,8 @@ Range Crew::next(std::size_t index) {
   return {};
 }
 
-std::size_t Crew::least_chunk() const {
-  const double cost_ns = meter_.load(std::memory_order_relaxed)->cost_ns();
+std::size_t Crew::least_chunk(int job) const {
+  const double cost_ns = meters_[static_cast<std::size_t>(job)].cost_ns();
   return cost_ns > 0 ? static_cast<std::size_t>(kChunkNs / cost_ns) + 1 : 1;
 }
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <vector>
 
@@ -22,28 +21,31 @@ class Crew {
   };
   using Work = std::function<void(Range)>;
 
-  Crew(Settings settings, std::size_t num_envs, Work work);
+  // Jobs are numbered from 0 and each has its own costs.
+  Crew(Settings settings, int num_jobs, Work work);
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Does the work on environments 0 to n - 1. The others begin at once, if they are worth waking; the caller takes
-  // part in finish(), which returns when all is done, and can do something short in between.
-  void begin(std::size_t n, Meter& meter);
+  // Does a job on environments 0 to n - 1. The others begin at once, if they are worth waking; the caller takes part in
+  // finish(), which returns when all is done, and can do something short in between.
+  void begin(std::size_t n, int job);
   void finish();
-  void run(std::size_t n, Meter& meter) {
-    begin(n, meter);
+  void run(std::size_t n, int job) {
+    begin(n, job);
     finish();
   }
 
-  // Hands the ranges out and returns. Work that is not worth a thread is done at once, here.
-  void post(const std::vector<Range>& ranges, Meter& meter);
+  // Hands out ranges of one job and returns. What is not worth a thread is done at once, here.
+  void post(const std::vector<Range>& ranges);
 
   // Waits until nothing that was posted is unfinished.
   void drain();
 
-  // Drops what nobody has begun and ends the threads. False if one is still in its work when `patience` is over.
-  bool stop(std::chrono::nanoseconds patience);
+  // Drops what nobody has begun and tells the threads to end; stop() waits for them. It is false if one is still in its
+  // work at the deadline: that thread is left alone, and what it uses must stay.
+  void request_stop();
+  bool stop(Clock::time_point deadline);
 
   int workers() const { return settings_.workers; }
   int threads() const;  // started so far
@@ -52,27 +54,30 @@ class Crew {
   struct alignas(kCacheLine) Worker {
     Signal signal;
     std::thread thread;
+    std::atomic<bool> idle{false};
     std::atomic<bool> ended{true};
   };
+  class Streak;
 
-  std::size_t worthwhile(std::size_t n, const Meter& meter) const;
+  Meter& meter(int job) { return meters_[static_cast<std::size_t>(job)]; }
+  std::size_t worthwhile(std::size_t n, int job) const;
   bool help_comes(double total_ns);
-  void share_out(const Meter& meter);
+  void share_out();
   std::size_t start(std::size_t first, std::size_t end);
   void serve(std::size_t index);
   void wake_from(std::size_t index);
   void wake(std::size_t index);
+  void wake_idle(std::size_t parts, std::size_t most);
   std::size_t work_off(std::size_t index);
   Range next(std::size_t index);
-  class Streak;
-  std::size_t least_chunk() const;
+  std::size_t least_chunk(int job) const;
 
   const Settings settings_;
   const Work work_;
   std::vector<Lane> lanes_;
   std::vector<Worker> workers_;
-  std::atomic<std::size_t> participants_{1};
-  std::atomic<Meter*> meter_{nullptr};
+  std::vector<Meter> meters_;
+  std::atomic<std::size_t> participants_{0};  // of the run under way
   std::atomic<bool> stopping_{false};
 
   alignas(kCacheLine) std::atomic<std::size_t> pending_{0};  // handed out and not finished

@@ -1,6 +1,7 @@
 // What one kind of work costs, learnt while doing it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 
 namespace raceway {
@@ -16,7 +17,8 @@ class Meter {
   // The first calls meet cold caches, so at first the cheapest counts.
   bool trained() const { return samples_.load(std::memory_order_relaxed) >= kTraining; }
 
-  // Threads may overwrite each other's sample: an estimate can bear it.
+  // Threads may overwrite each other's sample: an estimate can bear it. One that was taken off its CPU meanwhile must
+  // not count for much.
   void add_cost(double ns) {
     const int samples = samples_.load(std::memory_order_relaxed);
     if (samples < kTraining) {
@@ -24,7 +26,7 @@ class Meter {
       if (samples == 0 || ns < cost_ns()) cost_ns_.store(ns, std::memory_order_relaxed);
       return;
     }
-    cost_ns_.store(cost_ns() + (ns - cost_ns()) / 8, std::memory_order_relaxed);
+    cost_ns_.store(cost_ns() + (std::min(ns, 4 * cost_ns()) - cost_ns()) / 8, std::memory_order_relaxed);
   }
 
   // Reading a thread's CPU time is a system call: only for work that is long beside it, and not each time.

@@ -11,8 +11,6 @@
 namespace raceway {
 namespace {
 
-constexpr std::chrono::seconds kCloseWait{2};
-
 // How many forks lie between this process and the first: threads do not survive one.
 std::atomic<int> forks{0};
 [[maybe_unused]] const int kRegistered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
@@ -32,16 +30,16 @@ std::size_t row_bytes(const raceway_column* columns, std::size_t count) {
   return bytes;
 }
 
-// "3", "3 and 7", "0, 1, 2 and 61 more"
-std::string listed(const std::vector<std::size_t>& envs) {
-  std::string text;
+// "environment 3 has", "environments 3 and 7 have", "environments 0, 1, 2 and 61 more have"
+std::string subject(const std::vector<std::size_t>& envs) {
+  std::string text = envs.size() == 1 ? "environment " : "environments ";
   const std::size_t shown = std::min<std::size_t>(envs.size(), 3);
   for (std::size_t i = 0; i < shown; ++i) {
     if (i > 0) text += i + 1 == envs.size() ? " and " : ", ";
     text += std::to_string(envs[i]);
   }
   if (envs.size() > shown) text += " and " + std::to_string(envs.size() - shown) + " more";
-  return text;
+  return text + (envs.size() == 1 ? " has" : " have");
 }
 
 }  // namespace
@@ -74,16 +72,14 @@ Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations
       episodes_(settings.num_envs),
       records_(settings.num_envs),
       constructed_(settings.num_envs, 0),
-      jobs_(settings.num_envs, Job::kReset),
       sent_(std::make_unique<std::atomic<std::uint8_t>[]>(settings.num_envs)),
       recv_patience_(std::chrono::microseconds(100)),
       forks_(fork_count()),
-      crew_(std::make_unique<Crew>(crew_settings(settings), settings.num_envs,
-                                   [this](Range range) { async_ ? work_async(range) : work(range); })) {
+      crew_(std::make_unique<Crew>(crew_settings(settings), kNumJobs, [this](Range range) { work(range); })) {
   for (std::size_t i = 0; i < settings_.num_envs; ++i) episodes_[i].limit = limits[i];
   ranges_.reserve(settings_.num_envs);
   ready_.reserve(settings_.num_envs);
-  crew_->run(settings_.num_envs, construct_meter_);
+  crew_->run(settings_.num_envs, kConstruct);
   if (failure_) {
     destroy_all();
     raise_failure();
@@ -91,8 +87,7 @@ Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations
 }
 
 Pool::~Pool() {
-  close();
-  destroy_all();
+  close(Clock::time_point::max());
 }
 
 void Pool::destroy_all() {
@@ -104,19 +99,20 @@ void Pool::destroy_all() {
 
 // --- synchronous calls
 
+void Pool::check_resettable(const std::uint8_t* mask) const {
+  if (!mask || all_started_) return;
+  std::vector<std::size_t> left_out = envs_that_are(RACEWAY_FRESH);
+  std::erase_if(left_out, [mask](std::size_t env) { return mask[env] != 0; });
+  if (left_out.empty()) return;
+  throw ResetNeeded("reset_mask leaves out what has no observation yet: " + subject(left_out) +
+                    " not been reset. Call reset() without a mask first.");
+}
+
 void Pool::begin_reset(std::byte* rows, const std::uint8_t* mask, const double* options) {
-  if (mask && !all_started_) {
-    std::vector<std::size_t> fresh;
-    for (std::size_t i = 0; i < settings_.num_envs; ++i) {
-      if (!mask[i] && episodes_[i].status == RACEWAY_FRESH) fresh.push_back(i);
-    }
-    if (!fresh.empty()) {
-      throw ResetNeeded("reset_mask leaves out environment " + listed(fresh) +
-                        ", which has not been reset yet and has no observation. Call reset() without a mask first.");
-    }
-  }
+  require_idle("reset()");
+  check_resettable(mask);
   all_started_ = true;
-  begin(Job::kReset, reset_meter_, rows, mask, options);
+  begin(kReset, rows, mask, options);
 }
 
 // What was sent is done and forgotten.
@@ -133,7 +129,7 @@ void Pool::abandon() {
 void Pool::begin_step(std::byte* rows) {
   require_idle("step()");
   require_started();
-  begin(Job::kStep, step_meter_, rows, nullptr, nullptr);
+  begin(kStep, rows, nullptr, nullptr);
 }
 
 void Pool::observe(std::byte* rows) {
@@ -144,13 +140,12 @@ void Pool::observe(std::byte* rows) {
   table_.observe(&batch, 0, settings_.num_envs);
 }
 
-void Pool::begin(Job job, Meter& meter, std::byte* rows, const std::uint8_t* mask, const double* options) {
+void Pool::begin(Job job, std::byte* rows, const std::uint8_t* mask, const double* options) {
   settle();
   batch_ = bind(rows);
   batch_.reset_mask = mask;
   batch_.options = options;
-  job_ = job;
-  crew_->begin(settings_.num_envs, meter);
+  crew_->begin(settings_.num_envs, job);
 }
 
 void Pool::finish() {
@@ -191,28 +186,31 @@ void Pool::async_reset() {
                      " environments are in flight: recv() them first, or call reset() to drop them and start over.");
   }
   begin_async();
-  std::fill(jobs_.begin(), jobs_.end(), Job::kReset);
   for (std::size_t i = 0; i < settings_.num_envs; ++i) sent_[i] = 1;
   all_started_ = true;
   in_flight_.fetch_add(settings_.num_envs, std::memory_order_acq_rel);
-  ranges_.assign(1, {0, settings_.num_envs});
-  crew_->post(ranges_, step_meter_);
+  ranges_.assign(1, {0, settings_.num_envs, kReset});
+  crew_->post(ranges_);
 }
 
 void Pool::check_sendable(const std::vector<std::size_t>& envs) const {
-  require_started();
-  std::vector<std::size_t> twice;
-  for (const std::size_t env : envs) {
-    if (sent_[env]) twice.push_back(env);
-  }
-  for (std::size_t i = 1; i < envs.size(); ++i) {
-    if (envs[i] == envs[i - 1]) twice.push_back(envs[i]);
+  std::vector<std::size_t> twice, fresh, ended;
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    const std::size_t env = envs[i];
+    if (sent_[env] || (i > 0 && env == envs[i - 1])) {
+      twice.push_back(env);
+    } else if (episodes_[env].status == RACEWAY_FRESH) {
+      fresh.push_back(env);
+    } else if (episodes_[env].status == RACEWAY_ENDED) {
+      ended.push_back(env);
+    }
   }
   if (!twice.empty()) {
-    throw StateError("environment " + listed(twice) +
-                     " has an action already and was not received since. Send one action to one environment, then "
-                     "recv() it before the next.");
+    throw StateError(subject(twice) +
+                     " an action already and must be received first. Send one action to one environment, then recv() "
+                     "it before the next.");
   }
+  refuse_unready(fresh, ended);
 }
 
 void Pool::send(const std::vector<std::size_t>& envs) {
@@ -220,15 +218,14 @@ void Pool::send(const std::vector<std::size_t>& envs) {
   ranges_.clear();
   for (const std::size_t env : envs) {
     sent_[env] = 1;
-    jobs_[env] = Job::kStep;
     if (!ranges_.empty() && ranges_.back().first + ranges_.back().count == env) {
       ranges_.back().count += 1;
     } else {
-      ranges_.push_back({env, 1});
+      ranges_.push_back({env, 1, kStep});
     }
   }
   in_flight_.fetch_add(envs.size(), std::memory_order_acq_rel);
-  crew_->post(ranges_, step_meter_);
+  crew_->post(ranges_);
 }
 
 bool Pool::recv(std::byte* rows, Clock::time_point deadline, bool others_may_send) {
@@ -277,28 +274,15 @@ bool Pool::enough_ready(Clock::time_point deadline, bool others_may_send) {
 // --- what the crew does
 
 void Pool::work(Range range) {
-  if (job_ == Job::kConstruct) {
+  if (range.job == kConstruct) {
     construct(range);
     return;
   }
   raceway_error error;  // written only on failure
-  const auto call = job_ == Job::kReset ? table_.reset : table_.step;
+  const auto call = range.job == kReset ? table_.reset : table_.step;
   const std::int64_t failed = call(&batch_, range.first, range.count, &error);
   if (failed >= 0) note_failure(failed, error.text);
-}
-
-void Pool::work_async(Range range) {
-  const std::size_t end = range.first + range.count;
-  for (std::size_t first = range.first; first < end;) {
-    std::size_t last = first + 1;
-    while (last < end && jobs_[last] == jobs_[first]) ++last;
-    raceway_error error;
-    const auto call = jobs_[first] == Job::kReset ? table_.reset : table_.step;
-    const std::int64_t failed = call(&batch_, first, last - first, &error);
-    if (failed >= 0) note_failure(failed, error.text);
-    deliver({first, last - first});
-    first = last;
-  }
+  if (async_) deliver(range);
 }
 
 void Pool::construct(Range range) {
@@ -358,21 +342,22 @@ std::vector<std::size_t> Pool::envs_that_are(raceway_status status) const {
   return envs;
 }
 
+void Pool::refuse_unready(const std::vector<std::size_t>& fresh, const std::vector<std::size_t>& ended) const {
+  if (!fresh.empty()) throw ResetNeeded(subject(fresh) + " not been reset. Call reset() first.");
+  if (settings_.autoreset == RACEWAY_DISABLED && !ended.empty()) {
+    throw ResetNeeded(subject(ended) +
+                      " ended an episode and autoreset is disabled. Call reset(options={'reset_mask': terminated | "
+                      "truncated}) first.");
+  }
+}
+
 void Pool::require_reset() const {
-  if (all_started_) return;
-  const auto fresh = envs_that_are(RACEWAY_FRESH);
-  if (!fresh.empty()) throw ResetNeeded("environment " + listed(fresh) + " has not been reset. Call reset() first.");
+  if (!all_started_) refuse_unready(envs_that_are(RACEWAY_FRESH), {});
 }
 
 void Pool::require_started() const {
   require_reset();
-  if (settings_.autoreset != RACEWAY_DISABLED) return;
-  const auto ended = envs_that_are(RACEWAY_ENDED);
-  if (!ended.empty()) {
-    throw ResetNeeded("the episode of environment " + listed(ended) +
-                      " has ended and autoreset is disabled. Call reset(options={'reset_mask': terminated | "
-                      "truncated}) first.");
-  }
+  if (settings_.autoreset == RACEWAY_DISABLED) refuse_unready({}, envs_that_are(RACEWAY_ENDED));
 }
 
 void Pool::require_idle(const char* call) const {
@@ -398,11 +383,16 @@ void Pool::states_changed() {
                              [](const raceway_episode& episode) { return episode.status != RACEWAY_FRESH; });
 }
 
-bool Pool::close() {
-  if (closed_.exchange(true)) return true;
+// A thread that waits in recv() wakes, sees that the pool is closed and raises.
+void Pool::request_close() {
+  closed_.store(true, std::memory_order_release);
   arrived_.raise();
-  while (receiver_inside_.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::microseconds(50));
-  if (!crew_->stop(kCloseWait)) return false;
+  crew_->request_stop();
+}
+
+bool Pool::close(Clock::time_point deadline) {
+  request_close();
+  if (!crew_->stop(deadline)) return false;
   destroy_all();
   return true;
 }
@@ -413,18 +403,26 @@ Pool::Turn::Turn(Pool& pool, bool calls, bool receives) : pool_(pool), calls_(ca
   if (pool.forked()) {
     throw StateError("this pool was made before a fork, and its threads stayed in the parent. Make it in the child.");
   }
-  if (pool.closed()) throw ClosedError("this pool is closed. Make a new one.");
   const char* text =
-      "another thread is inside this pool. It takes one call at a time (one thread may send while another receives): "
-      "use a lock, or one pool per thread.";
+      "another call is inside this pool. It takes one at a time (one thread may send while another receives): use a "
+      "lock, or one pool per thread.";
   if (calls && pool.caller_inside_.exchange(true, std::memory_order_acquire)) throw StateError(text);
   if (receives && pool.receiver_inside_.exchange(true, std::memory_order_acquire)) {
-    if (calls) pool.caller_inside_.store(false, std::memory_order_release);
+    receives_ = false;
+    leave();
     throw StateError(text);
+  }
+  if (pool.closed()) {
+    leave();
+    throw ClosedError("this pool is closed. Make a new one.");
   }
 }
 
 Pool::Turn::~Turn() {
+  leave();
+}
+
+void Pool::Turn::leave() {
   if (receives_) pool_.receiver_inside_.store(false, std::memory_order_release);
   if (calls_) pool_.caller_inside_.store(false, std::memory_order_release);
 }

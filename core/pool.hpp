@@ -74,6 +74,7 @@ class Pool {
   }
 
   // Each writes to memory laid out as full_rows(), which is filled when finish() returns; the caller takes part there.
+  void check_resettable(const std::uint8_t* mask) const;
   void begin_reset(std::byte* rows, const std::uint8_t* mask, const double* options);
   void begin_step(std::byte* rows);
   void finish();
@@ -104,8 +105,11 @@ class Pool {
   void load(std::size_t env, const void* row);
   void states_changed();  // after load() and after writing episodes
 
-  // Refused calls after this. False if an environment's step did not end in time; its memory is then kept.
-  bool close();
+  // No call is taken after this, and what nobody has begun is dropped. close() waits for the threads: it is false if an
+  // environment's step did not end by the deadline, and then the pool must never be destroyed.
+  void request_close();
+  bool close(Clock::time_point deadline);
+  bool occupied() const { return caller_inside_.load() || receiver_inside_.load(); }  // a thread is in a call
   bool forked() const { return forks_ != fork_count(); }
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
@@ -118,24 +122,26 @@ class Pool {
     Turn& operator=(const Turn&) = delete;
 
    private:
+    void leave();
+
     Pool& pool_;
     bool calls_, receives_;
   };
 
  private:
-  enum class Job : std::uint8_t { kConstruct, kReset, kStep };
+  enum Job : int { kConstruct, kReset, kStep, kNumJobs };
 
   void work(Range range);
-  void work_async(Range range);
   void construct(Range range);
   void deliver(Range range);
   void begin_async();
   void settle();
-  void begin(Job job, Meter& meter, std::byte* rows, const std::uint8_t* mask, const double* options);
+  void begin(Job job, std::byte* rows, const std::uint8_t* mask, const double* options);
   bool enough_ready(Clock::time_point deadline, bool others_may_send);
   void note_failure(std::int64_t env, const char* text);
   void raise_failure();
   std::vector<std::size_t> envs_that_are(raceway_status status) const;
+  void refuse_unready(const std::vector<std::size_t>& fresh, const std::vector<std::size_t>& ended) const;
   void require_reset() const;
   void require_started() const;
   void destroy_all();
@@ -153,13 +159,9 @@ class Pool {
   std::vector<raceway_episode> episodes_;
   std::vector<raceway_record> records_;
   std::vector<std::uint8_t> constructed_;
-  Meter construct_meter_, reset_meter_, step_meter_;
 
-  // The work under way: one job for all of a synchronous call, one per environment for what was sent.
-  Job job_ = Job::kConstruct;
-  raceway_batch batch_{};
-  bool async_ = false;
-  std::vector<Job> jobs_;
+  raceway_batch batch_{};            // where the work under way reads and writes
+  bool async_ = false;               // whether it was sent, and is delivered one by one
   std::unique_ptr<Memory> staging_;  // rows of environments that finished and were not received
   std::vector<Range> ranges_;        // what send() hands out
   std::unique_ptr<std::atomic<std::uint8_t>[]> sent_;

@@ -58,8 +58,22 @@ std::string shape_text(const npy_intp* shape, int ndim) {
   return text + ")";
 }
 
+std::string text_of(nb::handle object) {
+  return nb::steal<nb::str>(PyObject_Str(object.ptr())).c_str();
+}
+
 std::string dtype_text(PyArrayObject* array) {
-  return nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(PyArray_DESCR(array)))));
+  return text_of(reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
+}
+
+// Unsigned 64-bit numbers that a cast to signed ones would turn negative.
+void check_castable(const nb::object& array, const char* name, const std::string& range) {
+  if (!PyArray_ISUNSIGNED(as_array(array)) || PyArray_ITEMSIZE(as_array(array)) < 8) return;
+  if (PyArray_SIZE(as_array(array)) == 0) return;
+  const nb::object most = array.attr("max")();
+  if (nb::cast<std::uint64_t>(nb::int_(most)) <= std::uint64_t{INT64_MAX}) return;
+  const std::string place = "[" + text_of(array.attr("argmax")()) + "] is ";
+  throw nb::value_error((name + place + text_of(most) + ": " + range + ".").c_str());
 }
 
 // `actions` as a C-contiguous array of the task's own type; the object itself if it is one already.
@@ -77,6 +91,9 @@ nb::object canonical(nb::handle actions, const raceway_column& column, const std
         ("actions have dtype " + dtype_text(as_array(array)) + ": " + task + " takes " +
          (column.space == RACEWAY_DISCRETE ? "whole numbers, such as int64." : "numbers, such as float32."))
             .c_str());
+  }
+  if (column.space == RACEWAY_DISCRETE) {
+    check_castable(array, "actions", task + " takes 0 to " + std::to_string(column.discrete_n - 1));
   }
   return checked(PyArray_FromAny(array.ptr(), PyArray_DescrFromType(type), 0, 0,
                                  NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
@@ -215,9 +232,13 @@ void read_actions(nb::handle actions, Pool& pool, const std::string& task, std::
 
 std::vector<std::size_t> read_env_ids(nb::handle ids, std::size_t num_envs) {
   const nb::object given = checked(PyArray_FromAny(ids.ptr(), nullptr, 0, 0, 0, nullptr));
+  if (PyArray_NDIM(as_array(given)) == 1 && PyArray_SIZE(as_array(given)) == 0) {
+    throw nb::value_error("env_ids is empty: there is nothing to send.");
+  }
   if (!PyArray_ISINTEGER(as_array(given)) || PyArray_NDIM(as_array(given)) != 1) {
     throw nb::type_error("env_ids must be a list or one-dimensional array of whole numbers, such as infos['env_id'].");
   }
+  check_castable(given, "env_ids", "the pool has environments 0 to " + std::to_string(num_envs - 1));
   const nb::object array = checked(PyArray_FromAny(given.ptr(), PyArray_DescrFromType(NPY_INT64), 0, 0,
                                                    NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
   const auto* values = static_cast<const std::int64_t*>(PyArray_DATA(as_array(array)));

@@ -43,8 +43,8 @@ nb::object flags_over(const std::uint8_t* data, std::size_t rows, nb::handle own
 // The observations of a batch as Gymnasium batches them: an array, or a tuple or dict of them.
 nb::object observations(const void* data, const raceway_layout& layout, std::size_t rows, nb::handle owner);
 
-// Reads one action per entry of `envs` (empty: one per environment, in order) into the pool's action rows. Nothing is
-// written if any is refused.
+// Reads one action per entry of `envs` (empty: one per environment, in order) into the pool's action rows. If any is
+// refused, the rows may hold anything; they are written again before they are used.
 void read_actions(nb::handle actions, Pool& pool, const std::string& task, std::span<const std::size_t> envs);
 
 // Environment numbers, in the order given.

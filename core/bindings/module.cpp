@@ -32,6 +32,8 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 NB_MODULE(_core, module) {
   python::import_numpy();
+  // A pool that a sleeping thread is inside of outlives the interpreter; the process is ending anyway.
+  nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
 
   nb::class_<BoundPool>(module, "Pool")
@@ -39,11 +41,11 @@ NB_MODULE(_core, module) {
                     const std::vector<std::int32_t>&, const nb::dict&>(),
            nb::arg("id"), nb::arg("kwargs"), nb::arg("which"), nb::arg("limits"), nb::arg("settings"))
       .def("seed", &BoundPool::seed, nb::arg("seeds"))
-      .def("reset", &BoundPool::reset, nb::arg("mask").none(), nb::arg("options").none())
-      .def("step", &BoundPool::step, nb::arg("actions"))
+      .def("reset", &BoundPool::reset, nb::arg("mask").none(), nb::arg("options").none(), nb::arg("seeds"))
+      .def("step", &BoundPool::step, nb::arg("actions").none())
       .def("observe", &BoundPool::observe)
       .def("async_reset", &BoundPool::async_reset)
-      .def("send", &BoundPool::send, nb::arg("actions"), nb::arg("env_ids").none())
+      .def("send", &BoundPool::send, nb::arg("actions").none(), nb::arg("env_ids").none())
       .def("recv", &BoundPool::recv, nb::arg("timeout_s").none())
       .def("save", &BoundPool::save)
       .def("load", &BoundPool::load, nb::arg("rows"), nb::arg("random"), nb::arg("counts"), nb::arg("sums"))
@@ -52,6 +54,7 @@ NB_MODULE(_core, module) {
       .def_prop_ro("threads", &BoundPool::threads)
       .def_prop_ro("in_flight", &BoundPool::in_flight);
 
+  module.def("close_at_exit", &BoundPool::close_at_exit, nb::arg("pools"));
   module.def("describe_layout", &python::describe_layout, nb::arg("id"), nb::arg("kwargs"));
   module.def("describe_tasks", &python::describe_tasks);
   module.def("bare_loop", &python::run_bare_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),

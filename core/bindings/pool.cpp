@@ -13,9 +13,13 @@
 #include "../machine.hpp"
 #include "../tasks.hpp"
 #include "arrays.hpp"
+#include "interpreter.hpp"
 
 namespace raceway::python {
 namespace {
+
+// How long a step that is under way is waited for.
+constexpr std::chrono::seconds kCloseWait{2};
 
 const Task& find_task(const std::string& id) {
   for (const Task& task : tasks()) {
@@ -146,7 +150,7 @@ double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t
   const raceway_column& column = task.table->layout(configuration.get())->action;
   BareRun run{num_envs, num_steps, num_threads > 0 ? num_threads : usable_cpus(), limit, seed, nullptr};
   run.actions = memory_of(actions, column.dtype, num_steps, num_envs * elements_of(column), "actions");
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return task.bare_loop(Arguments(values.get()), run);
 }
 
@@ -165,7 +169,7 @@ BoundPool::BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs,
   wanted.record_episodes = nb::cast<bool>(settings["record_episodes"]);
   wanted.pin = nb::cast<bool>(settings["pin"]);
   {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     pool_ = std::make_unique<Pool>(table, std::move(configurations), limits, wanted);
   }
   full_slab_ = std::make_shared<Slab>(pool_->full_rows().bytes());
@@ -181,26 +185,29 @@ BoundPool::BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs,
 
 // Without the threads of the parent, or with one that never came back from a step, the memory must stay.
 BoundPool::~BoundPool() {
-  if (!pool_->forked() && !stuck_) stuck_ = !pool_->close();
+  if (!pool_->forked() && !stuck_) stuck_ = !pool_->close(Clock::now() + kCloseWait);
   if (pool_->forked() || stuck_) static_cast<void>(pool_.release());
 }
 
+// None leaves a generator where it is.
 void BoundPool::seed(const nb::list& seeds) {
-  const Pool::Turn turn(*pool_, true, true);
   for (std::size_t i = 0; i < seeds.size(); ++i) {
     if (!seeds[i].is_none()) pool_->random(i) = seeded(seed_words(seeds[i]));
   }
 }
 
-nb::tuple BoundPool::reset(nb::handle mask, const std::optional<std::vector<double>>& options) {
+nb::tuple BoundPool::reset(nb::handle mask, const std::optional<std::vector<double>>& options, const nb::list& seeds) {
   const Pool::Turn turn(*pool_, true, true);
-  const auto* marks = mask.is_none() ? nullptr
-                                     : static_cast<const std::uint8_t*>(
-                                           memory_of(mask, RACEWAY_BOOL, pool_->settings().num_envs, 0, "reset_mask"));
+  const std::size_t num_envs = pool_->settings().num_envs;
+  const auto* marks = mask.is_none()
+                          ? nullptr
+                          : static_cast<const std::uint8_t*>(memory_of(mask, RACEWAY_BOOL, num_envs, 0, "reset_mask"));
   if (pool_->in_flight() > 0) {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     pool_->abandon();
   }
+  pool_->check_resettable(marks);
+  seed(seeds);
   return filled([&](std::byte* rows) { pool_->begin_reset(rows, marks, options ? options->data() : nullptr); });
 }
 
@@ -220,7 +227,7 @@ nb::object BoundPool::observe() {
 
 void BoundPool::async_reset() {
   const Pool::Turn turn(*pool_, true, false);
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   pool_->async_reset();
 }
 
@@ -230,7 +237,6 @@ void BoundPool::send(nb::handle actions, nb::handle env_ids) {
   std::vector<std::size_t> envs;
   if (!env_ids.is_none()) {
     envs = read_env_ids(env_ids, num_envs);
-    if (envs.empty()) throw nb::value_error("env_ids is empty: there is nothing to send.");
   } else {
     for (std::size_t i = 0; i < num_envs; ++i) envs.push_back(i);
   }
@@ -238,7 +244,7 @@ void BoundPool::send(nb::handle actions, nb::handle env_ids) {
   std::sort(sorted.begin(), sorted.end());
   pool_->check_sendable(sorted);
   read_actions(actions, *pool_, task_, envs);
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   pool_->send(sorted);
 }
 
@@ -263,7 +269,7 @@ nb::tuple BoundPool::recv(std::optional<double> timeout_s) {
 }
 
 bool BoundPool::received(std::byte* rows, Clock::time_point deadline, bool others_may_send) {
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return pool_->recv(rows, deadline, others_may_send);
 }
 
@@ -291,7 +297,7 @@ nb::tuple BoundPool::filled(Begin begin) {
     pool_->finish();
     throw;
   }
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   pool_->finish();
   return result;
 }
@@ -393,8 +399,21 @@ void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::
 void BoundPool::close() {
   if (pool_->forked() || pool_->closed()) return;
   const Pool::Turn turn(*pool_, true, false);
-  const nb::gil_scoped_release unlocked;
-  stuck_ = !pool_->close();
+  const Unlocked unlocked;
+  stuck_ = !pool_->close(Clock::now() + kCloseWait);
+}
+
+// At the end of the process: all pools are told first and then waited for together. A thread may be inside one.
+void BoundPool::close_at_exit(const nb::list& pools) {
+  prepare_exit();
+  std::vector<BoundPool*> open;
+  for (const nb::handle each : pools) {
+    auto* pool = nb::cast<BoundPool*>(each);
+    if (!pool->pool_->forked() && !pool->pool_->closed()) open.push_back(pool);
+  }
+  for (BoundPool* pool : open) pool->pool_->request_close();
+  const auto deadline = Clock::now() + kCloseWait;
+  for (BoundPool* pool : open) pool->stuck_ = pool->pool_->occupied() || !pool->pool_->close(deadline);
 }
 
 }  // namespace raceway::python

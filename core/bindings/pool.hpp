@@ -19,7 +19,7 @@ class BoundPool {
   ~BoundPool();
 
   void seed(const nb::list& seeds);
-  nb::tuple reset(nb::handle mask, const std::optional<std::vector<double>>& options);
+  nb::tuple reset(nb::handle mask, const std::optional<std::vector<double>>& options, const nb::list& seeds);
   nb::tuple step(nb::handle actions);
   nb::object observe();
   void async_reset();
@@ -28,6 +28,7 @@ class BoundPool {
   nb::tuple save();
   void load(nb::handle rows, nb::handle random, nb::handle counts, nb::handle sums);
   void close();
+  static void close_at_exit(const nb::list& pools);
 
   int workers() const { return pool_->workers(); }
   int threads() const { return pool_->threads(); }

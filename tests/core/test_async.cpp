@@ -157,7 +157,7 @@ CASE("a waiting recv is woken by another thread's send") {
 
 CASE("calls that do not fit what is in flight are refused, and change nothing") {
   Rig<> rig(settings(4, 2, 2));
-  CHECK_THROWS(ResetNeeded, "has not been reset", rig.pool.check_sendable({0}));
+  CHECK_THROWS(ResetNeeded, "environment 0 has not been reset", rig.pool.check_sendable({0}));
   rig.pool.async_reset();
   CHECK_THROWS(StateError, "4 environments are in flight", rig.pool.async_reset());
   CHECK_THROWS(StateError, "environment 2 has an action already", rig.pool.check_sendable({2}));
@@ -275,7 +275,7 @@ CASE("close ends a recv that waits, and drops what is queued") {
   });
   CHECK(check::comes_true([&] { return waiting.load(); }));
   const auto start = Clock::now();
-  CHECK(rig.pool.close());
+  CHECK(rig.pool.close(Clock::now() + 10s));
   CHECK(Clock::now() - start < 5s);
   receiver.join();
   CHECK_EQUAL(live_envs.load(), 0);

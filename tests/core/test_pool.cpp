@@ -24,7 +24,7 @@ std::uint64_t hash_of(const Rig<>& rig) {
       sum = sum * 0x100000001b3 ^ bits;
     }
     sum = sum * 0x100000001b3 ^ static_cast<std::uint64_t>(rig.rows.reward[i] * 1024);
-    sum = sum * 0x100000001b3 ^ (rig.rows.terminated[i] | rig.rows.truncated[i] << 1U);
+    sum = sum * 0x100000001b3 ^ (rig.rows.terminated[i] + 2ULL * rig.rows.truncated[i]);
   }
   return sum;
 }
@@ -141,7 +141,7 @@ CASE("statistics of episodes are written when they end, if they are recorded") {
 
 CASE("a masked reset touches only what it marks, and hands out all observations") {
   Rig<> rig(settings(4, 4, 2));
-  CHECK_THROWS(ResetNeeded, "environment 0 and 2", rig.reset({0, 1, 0, 1}));
+  CHECK_THROWS(ResetNeeded, "environments 0 and 2", rig.reset({0, 1, 0, 1}));
   rig.reset();
   rig.step(2);
   const double start = 40.0;
@@ -156,7 +156,7 @@ CASE("a masked reset touches only what it marks, and hands out all observations"
 
 CASE("a step before the first reset is refused") {
   Rig<> rig(settings(5, 5, 1));
-  CHECK_THROWS(ResetNeeded, "environment 0, 1, 2 and 2 more", rig.step());
+  CHECK_THROWS(ResetNeeded, "environments 0, 1, 2 and 2 more", rig.step());
   rig.reset();
   rig.step();
 }
@@ -211,9 +211,9 @@ CASE("a pool destroys its environments when it is closed, and once") {
   Rig<> rig(settings(8, 8, 2));
   rig.reset();
   CHECK_EQUAL(live_envs.load(), 8);
-  CHECK(rig.pool.close());
+  CHECK(rig.pool.close(Clock::now() + 10s));
   CHECK_EQUAL(live_envs.load(), 0);
-  CHECK(rig.pool.close());
+  CHECK(rig.pool.close(Clock::now() + 10s));
 }
 
 CASE("arguments that are refused are told by the task's name") {
@@ -289,11 +289,11 @@ CASE("a pool of one environment takes more workers, and none, as one") {
 CASE("two threads may not call at once, but one may receive while the other sends") {
   Rig<> rig(settings(4, 2, 2));
   const Pool::Turn calling(rig.pool, true, false);
-  CHECK_THROWS(StateError, "another thread is inside", Pool::Turn(rig.pool, true, false));
-  CHECK_THROWS(StateError, "another thread is inside", Pool::Turn(rig.pool, true, true));
+  CHECK_THROWS(StateError, "another call is inside", Pool::Turn(rig.pool, true, false));
+  CHECK_THROWS(StateError, "another call is inside", Pool::Turn(rig.pool, true, true));
   {
     const Pool::Turn receiving(rig.pool, false, true);
-    CHECK_THROWS(StateError, "another thread is inside", Pool::Turn(rig.pool, false, true));
+    CHECK_THROWS(StateError, "another call is inside", Pool::Turn(rig.pool, false, true));
   }
   const Pool::Turn again(rig.pool, false, true);
 }
@@ -302,7 +302,7 @@ CASE("a turn that was refused leaves nothing locked") {
   Rig<> rig(settings(4, 2, 2));
   {
     const Pool::Turn receiving(rig.pool, false, true);
-    CHECK_THROWS(StateError, "another thread is inside", Pool::Turn(rig.pool, true, true));
+    CHECK_THROWS(StateError, "another call is inside", Pool::Turn(rig.pool, true, true));
     const Pool::Turn calling(rig.pool, true, false);
   }
   const Pool::Turn both(rig.pool, true, true);
@@ -310,7 +310,7 @@ CASE("a turn that was refused leaves nothing locked") {
 
 CASE("a closed pool refuses its callers") {
   Rig<> rig(settings(4, 4, 2));
-  rig.pool.close();
+  rig.pool.close(Clock::now() + 10s);
   CHECK_THROWS(ClosedError, "this pool is closed", Pool::Turn(rig.pool, true, true));
   CHECK_THROWS(ClosedError, "this pool is closed", Pool::Turn(rig.pool, false, true));
 }
@@ -333,7 +333,7 @@ CASE("a step that races with close is done or refused, never on environments tha
     while (!closed) {
       try {
         const Pool::Turn turn(rig.pool, true, false);
-        closed = rig.pool.close();
+        closed = rig.pool.close(Clock::now() + 10s);
       } catch (const StateError&) {
         std::this_thread::yield();
       }

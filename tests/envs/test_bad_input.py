@@ -202,7 +202,7 @@ def test_infinite_actions_act_as_the_bounds_do(task: str) -> None:
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step", "disabled"])
 def test_step_before_reset_asks_for_it(autoreset: str) -> None:
     pool, twin = (raceway.make("CartPole-v1", 2, seed=1, autoreset=autoreset) for _ in range(2))
-    with pytest.raises(ResetNeeded, match=r"environment 0 and 1 has not been reset\. Call reset\(\) first"):
+    with pytest.raises(ResetNeeded, match=r"environments 0 and 1 have not been reset\. Call reset\(\) first"):
         pool.step([0, 0])
     assert pool.reset()[0].tobytes() == twin.reset()[0].tobytes()
 
@@ -214,7 +214,7 @@ def test_without_autoreset_an_ended_environment_asks_for_its_reset() -> None:
         each.reset()
         step_all(each, action_plan(each, 2))
     before = pool.state()
-    with pytest.raises(ResetNeeded, match=r"episode of environment 1 has ended and autoreset is disabled.*reset_mask"):
+    with pytest.raises(ResetNeeded, match=r"environment 1 has ended an episode and autoreset is disabled.*reset_mask"):
         pool.step([0, 0, 0])
     assert same_state(pool.state(), before)
     mask = np.array([False, True, False])
@@ -255,7 +255,10 @@ def test_a_bad_reset_resets_nothing(arguments: dict[str, Any], error: type[Excep
 
 def test_a_mask_on_a_pool_never_reset_is_refused_and_seeds_nothing() -> None:
     pool, twin = (raceway.make("CartPole-v1", 3, seed=1) for _ in range(2))
-    with pytest.raises(ResetNeeded, match=r"leaves out environment 1 and 2.*Call reset\(\) without a mask first"):
+    with pytest.raises(
+        ResetNeeded,
+        match=r"leaves out .*environments 1 and 2 have not been reset\. Call reset\(\) without a mask first",
+    ):
         pool.reset(seed=9, options={"reset_mask": np.array([True, False, False])})
     assert pool.reset()[0].tobytes() == twin.reset()[0].tobytes()
 

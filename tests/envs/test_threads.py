@@ -66,7 +66,7 @@ def test_threads_that_step_at_once_take_turns_or_are_told(step_us: float) -> Non
         taken = [threads.submit(step_often) for _ in range(4)]
         total = sum(each.result(timeout=60) for each in taken)
     assert total > 0
-    assert refusals <= {"another thread is inside this pool"}
+    assert refusals <= {"another call is inside this pool"}
     assert pool.state()["episode.steps"].tolist() == [total] * 8
 
 
@@ -109,7 +109,7 @@ def test_a_second_thread_is_told_that_one_is_inside(call: Callable[[NativePool],
     pool.reset()
     pool.send([0] * 4)
     thread, told = waiting_receiver(pool)
-    with pytest.raises(RuntimeError, match=r"another thread is inside this pool.*use a lock, or one pool per thread"):
+    with pytest.raises(RuntimeError, match=r"another call is inside this pool.*use a lock, or one pool per thread"):
         call(pool)
     thread.join(timeout=PATIENCE_S)
     assert not told

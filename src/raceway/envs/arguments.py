@@ -41,7 +41,7 @@ def env_arguments(
     """Joins the arguments given to all environments with each one's own."""
     if own is None:
         own = [{}] * num_envs
-    if isinstance(own, Mapping) or not all(isinstance(each, Mapping) for each in own):
+    if not isinstance(own, Sequence) or not all(isinstance(each, Mapping) for each in own):
         raise TypeError(
             "env_kwargs must be a list with one dict per environment. For all alike, pass keyword arguments."
         )
@@ -84,7 +84,7 @@ def autoreset_mode(value: str | AutoresetMode) -> AutoresetMode:
     if isinstance(value, AutoresetMode):
         return value
     by_name = _MODES | {mode.value: mode for mode in AutoresetMode}
-    if value not in by_name:
+    if not isinstance(value, str) or value not in by_name:
         hint = did_you_mean(str(value), _MODES)
         raise ValueError(f"No autoreset mode {value!r}.{hint} There are: {', '.join(_MODES)}.")
     return by_name[value]
@@ -94,7 +94,11 @@ def seed_list(seed: int | Sequence[int | None], num_envs: int) -> list[int | Non
     """One seed per environment: seed + i for an int."""
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         return [_seed(seed) + i for i in range(num_envs)]
-    if isinstance(seed, (str, bytes, bool, float)) or not isinstance(seed, (Sequence, np.ndarray)):
+    if (
+        isinstance(seed, (str, bytes))
+        or not isinstance(seed, (Sequence, np.ndarray))
+        or np.ndim(np.asarray(seed, dtype=object)) != 1
+    ):
         raise TypeError(f"seed={seed!r} is not a whole number or a list of them.")
     if len(seed) != num_envs:
         raise ValueError(f"seed has {len(seed)} entries for num_envs={num_envs}. Give one per environment.")
@@ -109,9 +113,22 @@ def _seed(value: Any) -> int:
     return int(value)
 
 
+def timeout_of(value: Any) -> float | None:
+    """Seconds from 0 up, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool) or not value >= 0:
+        raise ValueError(f"timeout={value!r} is not a number of seconds.")
+    return float(value)
+
+
 def reset_mask_of(options: dict[str, Any] | None, num_envs: int) -> np.ndarray | None:
     """Takes the mask out of `options`, checked as Gymnasium checks it."""
-    if options is None or "reset_mask" not in options:
+    if options is None:
+        return None
+    if not isinstance(options, dict):
+        raise TypeError(f"options={options!r} is not a dict.")
+    if "reset_mask" not in options:
         return None
     mask = options.pop("reset_mask")
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:

@@ -85,7 +85,7 @@ def arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in kwargs.items():
         kind = task.kinds.get(name)
         if kind is None:
-            hint = did_you_mean(name, task.kinds)
+            hint = did_you_mean(str(name), task.kinds)
             known = ", ".join(f"{each}={task.defaults[each]}" for each in task.kinds) or "none"
             raise TypeError(f"{task.id} takes no keyword argument {name!r}.{hint} It takes: {known}.")
         given[name] = value
@@ -104,7 +104,8 @@ def _random_map() -> list[str]:
     return generate_random_map()
 
 
-def _flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any) -> bool:
+    """`value` as a bool, if it is one or 0 or 1."""
     if isinstance(value, (bool, np.bool_)) or (isinstance(value, (int, np.integer)) and value in (0, 1)):
         return bool(value)
     raise TypeError(f"{name}={value!r} is not a flag. Use True or False.")
@@ -118,9 +119,13 @@ def _integer(name: str, value: Any) -> int:
 
 def _real(name: str, value: Any) -> float:
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        if math.isfinite(value):
-            return float(value)
-        raise ValueError(f"{name}={value!r} is not finite.")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+        raise ValueError(f"{name}={value!r} is not finite, or too large.")
     raise TypeError(f"{name}={value!r} is not a number.")
 
 
@@ -145,7 +150,7 @@ def _lines(name: str, value: Any) -> str:
 
 
 _CONVERSIONS: Mapping[str, Callable[[str, Any], Any]] = {
-    "flag": _flag,
+    "flag": flag,
     "integer": _integer,
     "real": _real,
     "reals": _reals,

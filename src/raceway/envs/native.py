@@ -22,8 +22,9 @@ from raceway.envs.arguments import (
     reset_mask_of,
     reset_options,
     seed_list,
+    timeout_of,
 )
-from raceway.envs.catalog import find_task
+from raceway.envs.catalog import find_task, flag
 from raceway.envs.render import Renderer
 from raceway.envs.spaces import observation_space_of, space_of
 
@@ -83,14 +84,14 @@ class NativePool(VectorEnv):
                 "batch_size": self.batch_size,
                 "num_workers": positive("num_workers", num_workers) if num_workers is not None else 0,
                 "autoreset": list(AutoresetMode).index(mode),
-                "record_episodes": bool(record_episodes),
-                "pin": bool(pin),
-                "copy": bool(copy),
+                "record_episodes": flag("record_episodes", record_episodes),
+                "pin": flag("pin", pin),
+                "copy": flag("copy", copy),
             },
         )
         self._native_step = self._pool.step
         # Most tasks have no infos, and then a step is the native call and nothing else.
-        self._has_infos = bool(self._layout["info"]) or mode == AutoresetMode.SAME_STEP or bool(record_episodes)
+        self._has_infos = bool(self._layout["info"]) or mode == AutoresetMode.SAME_STEP or record_episodes
         self._pool.seed(seed_list(seed if seed is not None else secrets.randbits(127), self.num_envs))
         _open_pools.add(self)
 
@@ -123,12 +124,10 @@ class NativePool(VectorEnv):
         """
         mask = reset_mask_of(options, self.num_envs)
         values = reset_options(self._task, options)
-        if seed is not None:
-            seeds = seed_list(seed, self.num_envs)
-            if mask is not None:
-                seeds = [each if marked else None for each, marked in zip(seeds, mask, strict=True)]
-            self._pool.seed(seeds)
-        observations, *_, extras = self._pool.reset(mask, values)
+        seeds = [] if seed is None else seed_list(seed, self.num_envs)
+        if mask is not None:
+            seeds = [each if marked else None for each, marked in zip(seeds, mask, strict=False)]
+        observations, *_, extras = self._pool.reset(mask, values, seeds)
         return observations, infos.reset_infos(extras, mask)
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -150,9 +149,7 @@ class NativePool(VectorEnv):
         `infos["env_id"]` says which they are, in rising order. Raises TimeoutError after `timeout` seconds; nothing
         is lost by it. Without a timeout, a batch that can never be full is an error at once.
         """
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"timeout={timeout!r} is not a number of seconds.")
-        return self._with_infos(self._pool.recv(timeout))
+        return self._with_infos(self._pool.recv(timeout_of(timeout)))
 
     def _with_infos(self, result: tuple[Any, ...]) -> tuple[Any, ...]:
         observations, rewards, terminated, truncated, extras = result
@@ -198,8 +195,4 @@ class NativePool(VectorEnv):
 
 @atexit.register
 def _close_all() -> None:
-    for pool in list(_open_pools):
-        try:
-            pool.close()
-        except RuntimeError:  # another thread is inside: the process ends all the same
-            continue
+    _core.close_at_exit([pool._pool for pool in _open_pools])
