@@ -166,11 +166,11 @@ void Crew::post(const std::vector<Range>& ranges) {
 }
 
 // A worker says that it is idle before it looks into the lanes for the last time, and here the lanes are filled before
-// the workers are looked at: one of the two sees the other.
+// the workers are looked at: of the two exchanges one comes second and sees what the other thread did before. Whoever
+// is woken is no longer idle, so that the next post wakes another.
 void Crew::wake_idle(std::size_t parts, std::size_t most) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   for (std::size_t i = 0; i < parts && most > 0; ++i) {
-    if (!workers_[i].idle.load(std::memory_order_relaxed)) continue;
+    if (!workers_[i].idle.exchange(false, std::memory_order_acq_rel)) continue;
     workers_[i].signal.raise();
     most -= 1;
   }
@@ -269,8 +269,7 @@ void Crew::serve(std::size_t index) {
     if (stopping_.load(std::memory_order_seq_cst)) break;
     wake_from(index);
     work_off(index);
-    workers_[index].idle.store(true, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    workers_[index].idle.exchange(true, std::memory_order_acq_rel);
     if (work_off(index) == 0) workers_[index].signal.wait(seen, patience);
     workers_[index].idle.store(false, std::memory_order_relaxed);
   }

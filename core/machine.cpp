@@ -55,8 +55,9 @@ template <class Read>
 void lower_upwards(std::optional<double>& least, const std::string& mount, std::string group, Read read) {
   while (true) {
     lower(least, read(mount + group));
-    if (group.empty() || group == "/") return;
-    group.erase(group.find_last_of('/'));
+    const std::size_t slash = group.find_last_of('/');
+    if (group == "/" || slash == std::string::npos) return;
+    group.erase(slash);
   }
 }
 
@@ -113,7 +114,7 @@ std::vector<int> parse_list(const std::string& text) {
   for (std::string range; std::getline(ranges, range, ',');) {
     int low = 0, high = 0;
     const int read = std::sscanf(range.c_str(), "%d-%d", &low, &high);
-    if (read < 1) continue;
+    if (read < 1 || low < 0) continue;
     if (read == 1) high = low;
     for (int value = low; value <= high; ++value) numbers.push_back(value);
   }

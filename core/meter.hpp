@@ -26,7 +26,7 @@ class Meter {
       if (samples == 0 || ns < cost_ns()) cost_ns_.store(ns, std::memory_order_relaxed);
       return;
     }
-    cost_ns_.store(cost_ns() + (std::min(ns, 4 * cost_ns()) - cost_ns()) / 8, std::memory_order_relaxed);
+    cost_ns_.store(cost_ns() + (std::min(ns, 4 * std::max(cost_ns(), 1.0)) - cost_ns()) / 8, std::memory_order_relaxed);
   }
 
   // Reading a thread's CPU time is a system call: only for work that is long beside it, and not each time.

@@ -111,6 +111,11 @@ void Pool::check_resettable(const std::uint8_t* mask) const {
 void Pool::begin_reset(std::byte* rows, const std::uint8_t* mask, const double* options) {
   require_idle("reset()");
   check_resettable(mask);
+  settle();
+  {
+    const std::lock_guard lock(ready_mutex_);
+    failure_.reset();  // of an environment that was sent and whose failure nobody received
+  }
   all_started_ = true;
   begin(kReset, rows, mask, options);
 }

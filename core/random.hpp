@@ -43,6 +43,7 @@ class Random {
 
   // Generator.integers(0, n), and so the index that Generator.choice draws: Lemire's multiplication, 32 bits.
   std::uint32_t below(std::uint32_t n) {
+    if (n == 1) return 0;  // NumPy takes nothing from the stream for it
     std::uint64_t product = std::uint64_t{bits32()} * n;
     if (static_cast<std::uint32_t>(product) < n) {
       const std::uint32_t threshold = (0U - n) % n;

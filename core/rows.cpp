@@ -42,7 +42,10 @@ std::size_t RowLayout::add(std::size_t row_bytes) {
 raceway_batch RowLayout::bind(std::byte* base) const {
   const auto table = [base](std::size_t at, const std::vector<std::size_t>& offsets) {
     auto** pointers = reinterpret_cast<void**>(base + at);
-    for (std::size_t i = 0; i < offsets.size(); ++i) pointers[i] = base + offsets[i];
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      // Written once per block: workers may be reading them when the same block is bound again.
+      if (pointers[i] != base + offsets[i]) pointers[i] = base + offsets[i];
+    }
     return pointers;
   };
   raceway_batch batch{};

@@ -210,7 +210,8 @@ nb::object observations(const void* data, const raceway_layout& layout, std::siz
   return nb::tuple(leaves);
 }
 
-void read_actions(nb::handle actions, Pool& pool, const std::string& task, std::span<const std::size_t> envs) {
+void read_actions(nb::handle actions, Pool& pool, const std::string& task, std::span<const std::size_t> envs,
+                  std::vector<char>& aside) {
   const raceway_column& column = pool.layout().action;
   const std::size_t rows = envs.empty() ? pool.settings().num_envs : envs.size();
   const nb::object array = canonical(actions, column, task);
@@ -219,7 +220,7 @@ void read_actions(nb::handle actions, Pool& pool, const std::string& task, std::
   const std::size_t count = rows * elements_of(column), row_size = bytes_of(column);
   // Copied first and then checked: another thread may write to the caller's array meanwhile.
   auto* target = static_cast<char*>(pool.actions());
-  std::vector<char> aside(envs.size() * row_size);
+  aside.resize(envs.size() * row_size);
   data = std::memcpy(envs.empty() ? target : aside.data(), data, rows * row_size);
   const bool wrong = column.space == RACEWAY_DISCRETE
                          ? any_outside(static_cast<const std::int64_t*>(data), count, column.discrete_n)
@@ -230,7 +231,7 @@ void read_actions(nb::handle actions, Pool& pool, const std::string& task, std::
   }
 }
 
-std::vector<std::size_t> read_env_ids(nb::handle ids, std::size_t num_envs) {
+void read_env_ids(nb::handle ids, std::size_t num_envs, std::vector<std::size_t>& envs) {
   const nb::object given = checked(PyArray_FromAny(ids.ptr(), nullptr, 0, 0, 0, nullptr));
   if (PyArray_NDIM(as_array(given)) == 1 && PyArray_SIZE(as_array(given)) == 0) {
     throw nb::value_error("env_ids is empty: there is nothing to send.");
@@ -242,16 +243,15 @@ std::vector<std::size_t> read_env_ids(nb::handle ids, std::size_t num_envs) {
   const nb::object array = checked(PyArray_FromAny(given.ptr(), PyArray_DescrFromType(NPY_INT64), 0, 0,
                                                    NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
   const auto* values = static_cast<const std::int64_t*>(PyArray_DATA(as_array(array)));
-  std::vector<std::size_t> result;
+  envs.clear();
   for (npy_intp i = 0; i < PyArray_DIM(as_array(array), 0); ++i) {
     if (values[i] < 0 || values[i] >= static_cast<std::int64_t>(num_envs)) {
       throw nb::value_error(("env_ids[" + std::to_string(i) + "] is " + std::to_string(values[i]) +
                              ": the pool has environments 0 to " + std::to_string(num_envs - 1) + ".")
                                 .c_str());
     }
-    result.push_back(static_cast<std::size_t>(values[i]));
+    envs.push_back(static_cast<std::size_t>(values[i]));
   }
-  return result;
 }
 
 nb::object new_array(std::int32_t dtype, std::size_t rows, std::size_t columns, void** data) {

@@ -45,10 +45,12 @@ nb::object observations(const void* data, const raceway_layout& layout, std::siz
 
 // Reads one action per entry of `envs` (empty: one per environment, in order) into the pool's action rows. If any is
 // refused, the rows may hold anything; they are written again before they are used.
-void read_actions(nb::handle actions, Pool& pool, const std::string& task, std::span<const std::size_t> envs);
+// `aside` is memory that the next call uses again.
+void read_actions(nb::handle actions, Pool& pool, const std::string& task, std::span<const std::size_t> envs,
+                  std::vector<char>& aside);
 
 // Environment numbers, in the order given.
-std::vector<std::size_t> read_env_ids(nb::handle ids, std::size_t num_envs);
+void read_env_ids(nb::handle ids, std::size_t num_envs, std::vector<std::size_t>& envs);
 
 // A fresh array of bytes or numbers, C-contiguous, shape [rows, columns] ([rows] if columns is 0).
 nb::object new_array(std::int32_t dtype, std::size_t rows, std::size_t columns, void** data);

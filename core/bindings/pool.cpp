@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <list>
+#include <numeric>
 
 #include "../adapter.hpp"
 #include "../machine.hpp"
@@ -214,7 +215,7 @@ nb::tuple BoundPool::reset(nb::handle mask, const std::optional<std::vector<doub
 nb::tuple BoundPool::step(nb::handle actions) {
   const Pool::Turn turn(*pool_, true, true);
   pool_->require_idle("step()");
-  read_actions(actions, *pool_, task_, {});
+  read_actions(actions, *pool_, task_, {}, actions_aside_);
   return filled([&](std::byte* rows) { pool_->begin_step(rows); });
 }
 
@@ -234,18 +235,18 @@ void BoundPool::async_reset() {
 void BoundPool::send(nb::handle actions, nb::handle env_ids) {
   const Pool::Turn turn(*pool_, true, false);
   const std::size_t num_envs = pool_->settings().num_envs;
-  std::vector<std::size_t> envs;
-  if (!env_ids.is_none()) {
-    envs = read_env_ids(env_ids, num_envs);
+  if (env_ids.is_none()) {
+    envs_.resize(num_envs);
+    std::iota(envs_.begin(), envs_.end(), std::size_t{0});
   } else {
-    for (std::size_t i = 0; i < num_envs; ++i) envs.push_back(i);
+    read_env_ids(env_ids, num_envs, envs_);
   }
-  std::vector<std::size_t> sorted = envs;
-  std::sort(sorted.begin(), sorted.end());
-  pool_->check_sendable(sorted);
-  read_actions(actions, *pool_, task_, envs);
+  sorted_envs_ = envs_;
+  std::sort(sorted_envs_.begin(), sorted_envs_.end());
+  pool_->check_sendable(sorted_envs_);
+  read_actions(actions, *pool_, task_, envs_, actions_aside_);
   const Unlocked unlocked;
-  pool_->send(sorted);
+  pool_->send(sorted_envs_);
 }
 
 // Waits in slices, so that Ctrl-C is heard; nothing is lost by it.

@@ -53,6 +53,9 @@ class BoundPool {
   std::byte *kept_full_ = nullptr, *kept_batch_ = nullptr;
   nb::object kept_full_owner_, kept_batch_owner_;
   bool stuck_ = false;
+  // Memory that send() uses again.
+  std::vector<std::size_t> envs_, sorted_envs_;
+  std::vector<char> actions_aside_;
 };
 
 nb::dict describe_layout(const std::string& id, const nb::dict& kwargs);

@@ -125,7 +125,7 @@ CASE("the caller may do something else between the beginning of a run and its en
 
 CASE("each job is done as what it is, and has its own costs") {
   std::atomic<int> cheap{0}, dear{0};
-  Crew crew(settings(2, 2), 1, [&](Range range) {
+  Crew crew(settings(2, 2), 2, [&](Range range) {
     if (range.job == 1) compute_for(range.count * 50us);
     (range.job == 0 ? cheap : dear).fetch_add(static_cast<int>(range.count));
   });

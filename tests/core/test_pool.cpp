@@ -277,6 +277,17 @@ CASE("observations in double and in single precision are the same numbers") {
   }
 }
 
+CASE("the columns of a batch may be found while its rows are still being written") {
+  Rig<> rig(settings(64, 64, 2), {real("delay_us", 20.0)});
+  rig.reset();
+  rig.act(1);
+  for (int i = 0; i < 50; ++i) {
+    rig.pool.begin_step(rig.full.data());
+    CHECK(rig.pool.full_rows().bind(rig.full.data()).obs == rig.rows.obs);  // as the bindings do
+    rig.pool.finish();
+  }
+}
+
 CASE("a pool of one environment takes more workers, and none, as one") {
   for (const int workers : {0, 1, 64}) {
     Rig<> rig(settings(1, 1, workers));

@@ -95,7 +95,7 @@ struct Blackjack {
     std::int64_t total() const { return usable_ace() ? sum + 10 : sum; }
     std::int64_t score() const { return total() > 21 ? 0 : total(); }
     bool natural() const { return cards == 2 && aces == 1 && sum == 11; }
-    bool valid() const { return sum >= 0 && sum <= 64 && aces >= 0 && cards >= 0; }
+    bool valid() const { return sum >= 0 && sum <= 64 && aces >= 0 && aces <= 64 && cards >= 0 && cards <= 64; }
 
     template <class Archive>
     void archive(Archive& archive, const char* sum_name, const char* aces_name, const char* cards_name) {
