@@ -132,22 +132,26 @@ class Adapter {
 
   static std::int64_t step(const raceway_batch* batch, std::size_t first, std::size_t count,
                            raceway_error* error) noexcept {
+    const bool recorded = batch->episode_time != nullptr;
     switch (batch->autoreset) {
       case RACEWAY_NEXT_STEP:
-        return step_in<RACEWAY_NEXT_STEP>(*batch, first, count, error);
+        return recorded ? step_in<RACEWAY_NEXT_STEP, true>(*batch, first, count, error)
+                        : step_in<RACEWAY_NEXT_STEP, false>(*batch, first, count, error);
       case RACEWAY_SAME_STEP:
-        return step_in<RACEWAY_SAME_STEP>(*batch, first, count, error);
+        return recorded ? step_in<RACEWAY_SAME_STEP, true>(*batch, first, count, error)
+                        : step_in<RACEWAY_SAME_STEP, false>(*batch, first, count, error);
       default:
-        return step_in<RACEWAY_DISABLED>(*batch, first, count, error);
+        return recorded ? step_in<RACEWAY_DISABLED, true>(*batch, first, count, error)
+                        : step_in<RACEWAY_DISABLED, false>(*batch, first, count, error);
     }
   }
 
-  // The batch is taken by value: a flag written through a byte pointer could otherwise be one of its pointers, and
-  // all of them would be read again for every environment.
-  template <raceway_autoreset Mode>
-  static std::int64_t step_in(const raceway_batch batch, std::size_t first, std::size_t count,
+  // Everything is inlined ("flatten"), the environment's own step before all. The batch is taken by value: a flag
+  // written through a byte pointer could otherwise be one of its pointers, and all of them would be read again for
+  // every environment.
+  template <raceway_autoreset Mode, bool Recorded>
+  [[gnu::flatten]] static std::int64_t step_in(const raceway_batch batch, std::size_t first, std::size_t count,
                               raceway_error* error) noexcept {
-    const bool recorded = batch.episode_time != nullptr;
     const auto* actions = static_cast<const Action*>(batch.actions);
     return each(batch, first, count, error, [&](Env& env, std::size_t i) {
       raceway_episode& episode = batch.episodes[i];
@@ -162,10 +166,10 @@ class Adapter {
       episode.steps += 1;
       const bool truncated = episode.limit > 0 && episode.steps >= episode.limit;
       write_flags(batch, i, result.reward, result.terminated, truncated);
-      if (recorded) batch.records[i].reward_sum += result.reward;
+      if constexpr (Recorded) batch.records[i].reward_sum += result.reward;
       if (result.terminated || truncated) {
         episode.status = RACEWAY_ENDED;
-        if (recorded) record(batch, i);
+        if constexpr (Recorded) record(batch, i);
         if constexpr (Mode == RACEWAY_SAME_STEP) {
           write_rows(env, batch.final_obs, batch.final_info, i);
           begin(env, batch, i, kFallbacks.data());
@@ -262,6 +266,12 @@ class Adapter {
 
   static std::int32_t tell(raceway_error* error, const char* text) noexcept {
     std::snprintf(error->text, sizeof error->text, "%s", text);
+    std::size_t end = std::strlen(error->text);
+    if (end + 1 == sizeof error->text) {  // cut off: not within a character of several bytes
+      while (end > 0 && (error->text[end - 1] & 0xC0) == 0x80) --end;
+      if (end > 0 && (error->text[end - 1] & 0x80) != 0) --end;
+      error->text[end] = '\0';
+    }
     return -1;
   }
 };

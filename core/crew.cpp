@@ -2,11 +2,11 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <ctime>
 #include <string>
-#include <system_error>
 
 namespace raceway {
 namespace {
@@ -19,14 +19,24 @@ constexpr double kChunkNs = 800;
 constexpr double kReportNs = 50'000;
 // Runs longer than this gain from a thread even if it has to be woken from sleep.
 constexpr double kShortRunNs = 200'000;
+// Below this share of help, short runs are done alone, and help is tried again after so many of them.
+constexpr double kLittleHelp = 0.1;
 constexpr unsigned kRetryHelp = 256;
 constexpr std::chrono::microseconds kSpin{100};
 
-double thread_cpu_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
+// How long this thread has been on a CPU, and how often it gave it up of its own accord.
+struct CpuUse {
+  double ns = 0.0;
+  long waits = 0;
+
+  static CpuUse now() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    return {static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec), usage.ru_nvcsw};
+  }
+};
 
 double ns_since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
@@ -63,7 +73,7 @@ class Crew::Streak {
   void begin() {
     count_ = 0;
     samples_cpu_ = meter().wants_busy();
-    cpu_start_ns_ = samples_cpu_ ? thread_cpu_ns() : 0.0;
+    if (samples_cpu_) cpu_start_ = CpuUse::now();
     start_ = Clock::now();
   }
 
@@ -71,15 +81,22 @@ class Crew::Streak {
     if (count_ == 0) return;
     const double wall_ns = ns_since(start_);
     meter().add_cost(wall_ns / static_cast<double>(count_));
-    if (samples_cpu_) meter().add_busy(std::min(1.0, (thread_cpu_ns() - cpu_start_ns_) / std::max(wall_ns, 1.0)));
+    if (samples_cpu_) meter().add_busy(busy_share(wall_ns));
     if (crew_.pending_.fetch_sub(count_, std::memory_order_acq_rel) == count_) crew_.done_.raise();
+  }
+
+  // A thread that never let go of its CPU did not wait, however long it was kept off it.
+  double busy_share(double wall_ns) const {
+    const CpuUse use = CpuUse::now();
+    if (use.waits == cpu_start_.waits) return 1.0;
+    return std::min(1.0, (use.ns - cpu_start_.ns) / std::max(wall_ns, 1.0));
   }
 
   Crew& crew_;
   int job_;
   std::size_t count_ = 0;
   bool samples_cpu_ = false;
-  double cpu_start_ns_ = 0.0;
+  CpuUse cpu_start_;
   Clock::time_point start_;
 };
 
@@ -141,6 +158,7 @@ void Crew::share_out() {
 void Crew::post(const std::vector<Range>& ranges) {
   std::size_t count = 0;
   for (const Range range : ranges) count += range.count;
+  if (count == 0) return;
   const std::size_t unfinished = pending_.fetch_add(count, std::memory_order_relaxed) + count;
   const int job = ranges.front().job;
   const bool cheap = meter(job).trained() && static_cast<double>(count) * meter(job).cost_ns() < 2 * kShareNs;
@@ -203,7 +221,6 @@ bool Crew::stop(Clock::time_point deadline) {
     if (worker.ended.load(std::memory_order_acquire)) {
       worker.thread.join();
     } else {
-      worker.thread.detach();
       all_ended = false;
     }
   }
@@ -223,11 +240,11 @@ std::size_t Crew::worthwhile(std::size_t n, int job) const {
 // Short runs may end before the others have come, as when those sleep between runs. Then they are left alone, and
 // tried again now and then.
 bool Crew::help_comes(double total_ns) {
-  if (total_ns >= kShortRunNs || help_ >= 0.1 || ++skipped_runs_ >= kRetryHelp) {
-    skipped_runs_ = 0;
-    return true;
-  }
-  return false;
+  if (total_ns >= kShortRunNs || help_ >= kLittleHelp) return true;
+  if (++skipped_runs_ < kRetryHelp) return false;
+  skipped_runs_ = 0;
+  help_ = 2 * kLittleHelp;  // for about ten runs: the first of them finds the others asleep
+  return true;
 }
 
 // Threads start when they are first needed: cheap environments never get any. Returns up to which number they run,
@@ -242,17 +259,13 @@ std::size_t Crew::start(std::size_t first, std::size_t end) {
       workers_[i].ended.store(false, std::memory_order_relaxed);
       workers_[i].thread = std::thread([this, i] { serve(i); });
       pthread_setname_np(workers_[i].thread.native_handle(), ("raceway-" + std::to_string(i)).c_str());
-    } catch (const std::system_error&) {
+      threads_.fetch_add(1, std::memory_order_relaxed);
+    } catch (const std::exception&) {
       end = i;
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   return end;
-}
-
-int Crew::threads() const {
-  return static_cast<int>(
-      std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.thread.joinable(); }));
 }
 
 void Crew::serve(std::size_t index) {

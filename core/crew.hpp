@@ -43,12 +43,12 @@ class Crew {
   void drain();
 
   // Drops what nobody has begun and tells the threads to end; stop() waits for them. It is false if one is still in its
-  // work at the deadline: that thread is left alone, and what it uses must stay.
+  // work at the deadline: that thread is left alone, and what it uses must stay, this crew included.
   void request_stop();
   bool stop(Clock::time_point deadline);
 
   int workers() const { return settings_.workers; }
-  int threads() const;  // started so far
+  int threads() const { return threads_.load(std::memory_order_relaxed); }  // started so far
 
  private:
   struct alignas(kCacheLine) Worker {
@@ -79,6 +79,7 @@ class Crew {
   std::vector<Meter> meters_;
   std::atomic<std::size_t> participants_{0};  // of the run under way
   std::atomic<bool> stopping_{false};
+  std::atomic<int> threads_{0};
 
   alignas(kCacheLine) std::atomic<std::size_t> pending_{0};  // handed out and not finished
   Signal done_;

@@ -25,6 +25,7 @@
 // Observing is apart from stepping: a masked reset and a restored state need the observation again.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -54,6 +55,10 @@ constexpr std::int32_t dtype_of() {
   if constexpr (std::is_same_v<T, std::int64_t>) return RACEWAY_INT64;
   if constexpr (std::is_same_v<T, float>) return RACEWAY_FLOAT32;
   if constexpr (std::is_same_v<T, double>) return RACEWAY_FLOAT64;
+  static_assert(std::is_same_v<T, bool> || std::is_same_v<T, std::int8_t> || std::is_same_v<T, std::uint8_t> ||
+                    std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, float> ||
+                    std::is_same_v<T, double>,
+                "a column is of bool, int8_t, uint8_t, int32_t, int64_t, float or double");
 }
 
 constexpr std::size_t size_of(std::int32_t dtype) {
@@ -90,6 +95,7 @@ struct Column {
 
   raceway_column view() const {
     raceway_column column{name.c_str(), dtype, space, discrete_n, static_cast<std::int32_t>(shape.size()), {}, {}, {}};
+    if (shape.size() > std::size(column.shape)) throw std::length_error(name + " has more than four axes.");
     std::copy(shape.begin(), shape.end(), column.shape);
     if (!low.empty()) {
       column.low = low.data();
@@ -236,6 +242,7 @@ class Load {
     } else if constexpr (kIsNumber<T>) {
       get(&part, sizeof part);
     } else {
+      static_assert(!std::is_same_v<typename T::value_type, bool>, "keep flags as uint8_t: any byte may be loaded");
       get(part.data(), part.size() * sizeof(typename T::value_type));
     }
   }

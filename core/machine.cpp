@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 
 namespace raceway {
 namespace {
+
+constexpr int kMostCpus = 1 << 16;  // a list that names more is garbage
 
 std::optional<std::string> first_line(const std::string& path) {
   std::ifstream file(path);
@@ -104,7 +107,9 @@ std::optional<double> cgroup_quota(const std::string& root) {
 
 int usable_cpus() {
   int cpus = std::max(1, static_cast<int>(allowed_cpus().size()));
-  if (const auto quota = cgroup_quota()) cpus = std::min(cpus, std::max(1, static_cast<int>(std::ceil(*quota))));
+  if (const auto quota = cgroup_quota()) {
+    cpus = static_cast<int>(std::clamp(std::ceil(*quota), 1.0, static_cast<double>(cpus)));
+  }
   return cpus;
 }
 
@@ -116,7 +121,7 @@ std::vector<int> parse_list(const std::string& text) {
     const int read = std::sscanf(range.c_str(), "%d-%d", &low, &high);
     if (read < 1 || low < 0) continue;
     if (read == 1) high = low;
-    for (int value = low; value <= high; ++value) numbers.push_back(value);
+    for (int value = low; value <= std::min(high, kMostCpus); ++value) numbers.push_back(value);
   }
   return numbers;
 }

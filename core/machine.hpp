@@ -22,7 +22,7 @@ class Topology {
  public:
   explicit Topology(const std::string& root = "");
   int node_of(int cpu) const;
-  int num_nodes() const { return num_nodes_; }
+  int num_nodes() const { return num_nodes_; }  // counted up to the highest number
 
  private:
   std::vector<int> node_of_;

@@ -48,7 +48,15 @@ int fork_count() {
   return forks.load(std::memory_order_relaxed);
 }
 
+void check_table(const raceway_table& table) {
+  if (table.version == RACEWAY_TABLE_VERSION && table.table_size == sizeof(raceway_table)) return;
+  throw std::invalid_argument("the environment was compiled against version " + std::to_string(table.version) +
+                              " of raceway's table; this is version " + std::to_string(RACEWAY_TABLE_VERSION) +
+                              ". Compile it again.");
+}
+
 Configuration configure(const raceway_table& table, const std::vector<raceway_value>& values) {
+  check_table(table);
   raceway_error error{};
   void* made = table.configure(values.data(), values.size(), &error);
   if (!made) throw std::invalid_argument(std::string(table.name) + ": " + error.text);
@@ -79,10 +87,12 @@ Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations
   for (std::size_t i = 0; i < settings_.num_envs; ++i) episodes_[i].limit = limits[i];
   ranges_.reserve(settings_.num_envs);
   ready_.reserve(settings_.num_envs);
-  crew_->run(settings_.num_envs, kConstruct);
-  if (failure_) {
-    destroy_all();
+  try {
+    crew_->run(settings_.num_envs, kConstruct);
     raise_failure();
+  } catch (...) {
+    destroy_all();
+    throw;
   }
 }
 
@@ -283,7 +293,8 @@ void Pool::work(Range range) {
     construct(range);
     return;
   }
-  raceway_error error;  // written only on failure
+  raceway_error error;  // only its first byte is made: all of it for every chunk would cost too much
+  error.text[0] = '\0';
   const auto call = range.job == kReset ? table_.reset : table_.step;
   const std::int64_t failed = call(&batch_, range.first, range.count, &error);
   if (failed >= 0) note_failure(failed, error.text);
@@ -320,21 +331,20 @@ void Pool::deliver(Range range) {
   if (enough) arrived_.raise();
 }
 
+// Of several, the one with the lowest number is told: which comes first in time depends on the threads.
 void Pool::note_failure(std::int64_t env, const char* text) {
   const std::lock_guard lock(ready_mutex_);
   all_started_ = false;
-  if (!failure_) {
-    failure_ = "environment " + std::to_string(env) + " of " + table_.name + " failed: " + text +
-               ". The others went on; reset it before its next step.";
-  }
+  if (!failure_ || env < failure_->env) failure_ = Failure{env, text};
 }
 
 void Pool::raise_failure() {
   const std::lock_guard lock(ready_mutex_);
   if (!failure_) return;
-  const std::string text = std::move(*failure_);
+  const Failure failure = std::move(*failure_);
   failure_.reset();
-  throw EnvError(text);
+  throw EnvError("environment " + std::to_string(failure.env) + " of " + table_.name + " failed: " + failure.text +
+                 ". The others went on; reset it before its next step.");
 }
 
 // --- state

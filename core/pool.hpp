@@ -31,6 +31,9 @@ struct EnvError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Refuses a table of another version.
+void check_table(const raceway_table& table);
+
 // Keyword arguments made into what the table needs; environments with equal ones share it.
 using Configuration = std::shared_ptr<void>;
 Configuration configure(const raceway_table& table, const std::vector<raceway_value>& values);
@@ -91,6 +94,7 @@ class Pool {
 
   // The asynchronous side. recv writes to memory laid out as batch_rows(), by rising environment number; it is false
   // when time is up.
+  // `envs` in rising order.
   void check_sendable(const std::vector<std::size_t>& envs) const;
   void send(const std::vector<std::size_t>& envs);
   void async_reset();
@@ -172,7 +176,11 @@ class Pool {
   std::atomic<std::size_t> num_ready_{0};
   Signal arrived_;
   Patience recv_patience_;
-  std::optional<std::string> failure_;
+  struct Failure {
+    std::int64_t env;
+    std::string text;
+  };
+  std::optional<Failure> failure_;
 
   const int forks_;
   std::atomic<bool> all_started_{false};

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -22,17 +23,23 @@ inline void pause_cpu() {
 #endif
 }
 
-// How long one waiter spins. It learns: spinning that paid off is worth trying longer, spinning in vain is cut short.
+// Whether one waiter spins before it sleeps. It learns how long its waits are: spinning is for those that it outlasts.
 class Patience {
  public:
-  explicit Patience(std::chrono::nanoseconds most) : most_(most.count()), now_(most.count()) {}
+  explicit Patience(std::chrono::nanoseconds most) : most_(static_cast<double>(most.count())) {}
 
-  std::chrono::nanoseconds now() const { return std::chrono::nanoseconds(now_); }
-  void paid_off() { now_ = now_ * 2 < most_ ? now_ * 2 : most_; }
-  void in_vain() { now_ = now_ / 2 > most_ / 64 ? now_ / 2 : most_ / 64; }
+  std::chrono::nanoseconds now() const {
+    // Waking from sleep takes about half of `most`, and is part of the waits that were slept through.
+    return std::chrono::nanoseconds(usual_ <= 1.5 * most_ ? static_cast<std::int64_t>(most_) : 0);
+  }
+
+  // A single long wait, as between two phases of a program, does not count for much.
+  void learn(std::chrono::nanoseconds wait) {
+    usual_ += (std::min(static_cast<double>(wait.count()), 4 * most_) - usual_) / 4;
+  }
 
  private:
-  std::int64_t most_, now_;
+  double most_, usual_ = 0.0;
 };
 
 // A counter that threads wait on. Read `now()`, look for work, and only then wait for it to change: no raise is lost.
@@ -47,29 +54,29 @@ class Signal {
 
   // Returns false if `deadline` passed first.
   bool wait(std::uint32_t seen, Patience& patience, Clock::time_point deadline = Clock::time_point::max()) {
-    if (spin(seen, patience)) return true;
+    const auto start = Clock::now();
+    const bool changed = spin(seen, start + patience.now()) || sleep_until(seen, deadline);
+    patience.learn(Clock::now() - start);
+    return changed;
+  }
+
+ private:
+  bool spin(std::uint32_t seen, Clock::time_point end) const {
+    do {
+      for (int i = 0; i < 32; ++i) {
+        if (now() != seen) return true;
+        pause_cpu();
+      }
+    } while (Clock::now() < end);
+    return false;
+  }
+
+  bool sleep_until(std::uint32_t seen, Clock::time_point deadline) {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     bool changed = count_.load(std::memory_order_seq_cst) != seen;
     while (!changed && sleep(seen, deadline)) changed = now() != seen;
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
     return changed || now() != seen;
-  }
-
- private:
-  bool spin(std::uint32_t seen, Patience& patience) const {
-    if (patience.now().count() == 0) return now() != seen;
-    const auto end = Clock::now() + patience.now();
-    do {
-      for (int i = 0; i < 32; ++i) {
-        if (now() != seen) {
-          patience.paid_off();
-          return true;
-        }
-        pause_cpu();
-      }
-    } while (Clock::now() < end);
-    patience.in_vain();
-    return false;
   }
 
   // False when the deadline has passed.

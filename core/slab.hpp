@@ -43,7 +43,7 @@ struct Block {
 
 class Slab : public std::enable_shared_from_this<Slab> {
  public:
-  explicit Slab(std::size_t block_size) : block_size_(block_size) {}
+  explicit Slab(std::size_t block_size) : block_size_(block_size) { free_.reserve(kKept); }
   ~Slab();
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;

@@ -371,7 +371,9 @@ void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::
   for (std::size_t i = 0; i < n; ++i) {
     const bool generator = (words[6 * i + 3] & 1) == 1 && words[6 * i + 4] <= 1 && words[6 * i + 5] >> 32 == 0;
     const std::int64_t status = numbers[3 * i + 2];
-    const bool episode = numbers[3 * i] >= 0 && numbers[3 * i + 1] >= 0 && status >= RACEWAY_FRESH && status <= ended;
+    const auto countable = [](std::int64_t number) { return number >= 0 && number < std::int64_t{1} << 62; };
+    const bool episode =
+        countable(numbers[3 * i]) && countable(numbers[3 * i + 1]) && status >= RACEWAY_FRESH && status <= ended;
     if (!generator || !episode) {
       throw nb::value_error(("the state of environment " + std::to_string(i) +
                              " is refused: its generator or its episode has values that cannot be in this pool.")

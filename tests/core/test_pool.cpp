@@ -161,6 +161,23 @@ CASE("a step before the first reset is refused") {
   rig.step();
 }
 
+CASE("of several that fail in one step the first by number is named, whatever the workers") {
+  for (const int workers : {1, 4}) {
+    Rig<> rig(settings(64, 64, workers), {integer("fail_at", 2), real("delay_us", 200.0)});
+    rig.reset();
+    rig.step();
+    CHECK_THROWS(EnvError, "environment 0 of Scripted failed", rig.step());
+    rig.reset();
+    rig.step();
+  }
+}
+
+CASE("a table of another version is refused") {
+  raceway_table table = *Adapter<Scripted<float>>::table();
+  table.version += 1;
+  CHECK_THROWS(std::invalid_argument, "Compile it again", configure(table, {}));
+}
+
 CASE("an environment that fails is named, the others go on, and it works after its reset") {
   for (const int workers : {1, 3}) {
     Rig<> rig(settings(6, 6, workers), {}, 4, {integer("fail_at", 3)});

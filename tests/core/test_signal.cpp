@@ -134,14 +134,16 @@ CASE("a raise that came before the wait is not waited for, whatever the deadline
   CHECK(signal.wait(seen, spin, Clock::now() - 1s));
 }
 
-CASE("patience halves down to a sixty-fourth, doubles up to what it was") {
-  Patience patience(6400ns);
-  for (int i = 0; i < 20; ++i) patience.in_vain();
-  CHECK_EQUAL(patience.now().count(), 100);
-  patience.paid_off();
-  CHECK_EQUAL(patience.now().count(), 200);
-  for (int i = 0; i < 20; ++i) patience.paid_off();
-  CHECK_EQUAL(patience.now().count(), 6400);
+CASE("waits that are usually short are spun through, long ones slept through, and one long one changes nothing") {
+  Patience patience(100us);
+  CHECK_EQUAL(patience.now().count(), 100'000);
+  for (int i = 0; i < 20; ++i) patience.learn(5us);
+  patience.learn(1h);
+  CHECK_EQUAL(patience.now().count(), 100'000);
+  for (int i = 0; i < 20; ++i) patience.learn(1ms);
+  CHECK_EQUAL(patience.now().count(), 0);
+  for (int i = 0; i < 8; ++i) patience.learn(70us);  // slept through, though short
+  CHECK_EQUAL(patience.now().count(), 100'000);
 }
 
 CASE("a lane is taken from the front and stolen from the back, at least so many at a time") {

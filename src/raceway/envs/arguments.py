@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,8 @@ _MODES = {
     "disabled": AutoresetMode.DISABLED,
 }
 _MOST = 2**31 - 1
+# Acrobot brings angles back by full turns, one after the other: from much farther away it would never arrive.
+_FARTHEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,6 @@ def _finite(name: str, value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError):
         raise ValueError(f"options[{name!r}]={value!r} is not a number.") from None
-    if not math.isfinite(number):
-        raise ValueError(f"options[{name!r}]={value!r} is not finite.")
+    if not abs(number) <= _FARTHEST:
+        raise ValueError(f"options[{name!r}]={value!r} is not from -{_FARTHEST:g} to {_FARTHEST:g}.")
     return number
