@@ -70,7 +70,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--picture", type=Path, default=PICTURE)
     parser.add_argument("--results", type=Path, default=RESULTS / "environments-cartpole.json")
     options = parser.parse_args(argv)
-    wanted = draw(json.loads(options.results.read_text(encoding="utf-8")))
+    try:
+        wanted = draw(json.loads(options.results.read_text(encoding="utf-8")))
+    except OSError as error:
+        print(f"{error}. `make bench` makes the results.", file=sys.stderr)
+        return 2
     if options.picture.exists() and options.picture.read_text(encoding="utf-8") == wanted:
         return 0
     if options.check:

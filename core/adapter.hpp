@@ -151,7 +151,7 @@ class Adapter {
   // every environment.
   template <raceway_autoreset Mode, bool Recorded>
   [[gnu::flatten]] static std::int64_t step_in(const raceway_batch batch, std::size_t first, std::size_t count,
-                              raceway_error* error) noexcept {
+                                               raceway_error* error) noexcept {
     const auto* actions = static_cast<const Action*>(batch.actions);
     return each(batch, first, count, error, [&](Env& env, std::size_t i) {
       raceway_episode& episode = batch.episodes[i];

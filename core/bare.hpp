@@ -20,64 +20,91 @@ struct BareRun {
   const void* actions = nullptr;  // [step, env, ...]
 };
 
+// The environments of one thread, with rows of their own.
+template <class Env>
+class BareShare {
+ public:
+  BareShare(const typename Adapter<Env>::Configuration& configuration, const BareRun& run, std::size_t begin,
+            std::size_t end)
+      : run_(run),
+        begin_(begin),
+        envs_(end - begin, Env(configuration.config)),
+        randoms_(end - begin),
+        steps_(end - begin),
+        obs_((end - begin) * Env::kObsSize),
+        rewards_(end - begin),
+        terminated_(end - begin),
+        truncated_(end - begin) {
+    for (const auto& column : configuration.info_views) info_.emplace_back(envs_.size() * bytes_of(column));
+    for (auto& column : info_) info_columns_.push_back(column.data());
+    for (std::size_t i = 0; i < envs_.size(); ++i) {
+      const std::uint32_t seed = run.seed + static_cast<std::uint32_t>(begin + i);
+      randoms_[i] = seeded({&seed, 1});
+      Random random(randoms_[i]);
+      envs_[i].reset(random, kFallbacks.data());
+    }
+  }
+
+  [[gnu::flatten]] void loop() {
+    const auto* actions = static_cast<const typename Env::Action*>(run_.actions);
+    for (std::size_t step = 0; step < run_.num_steps; ++step) {
+      const auto* row = actions + (step * run_.num_envs + begin_) * Env::kActionSize;
+      for (std::size_t i = 0; i < envs_.size(); ++i) advance(i, row + i * Env::kActionSize);
+      asm volatile("" ::: "memory");  // every step's rows are written, as a pool's are
+    }
+  }
+
+ private:
+  static constexpr auto kFallbacks = Adapter<Env>::fallbacks();
+
+  void advance(std::size_t i, const typename Env::Action* action) {
+    Random random(randoms_[i]);
+    if (terminated_[i] || truncated_[i]) {
+      envs_[i].reset(random, kFallbacks.data());
+      steps_[i] = 0;
+      rewards_[i] = 0.0;
+      terminated_[i] = truncated_[i] = 0;
+    } else {
+      const Step result = envs_[i].step(action, random);
+      rewards_[i] = result.reward;
+      terminated_[i] = result.terminated;
+      truncated_[i] = ++steps_[i] == run_.limit;
+    }
+    envs_[i].observe(obs_.data() + i * Env::kObsSize);
+    if constexpr (requires(InfoRow target) { envs_[i].info(target); }) {
+      envs_[i].info(InfoRow(info_columns_.data(), i));
+    }
+  }
+
+  const BareRun run_;
+  const std::size_t begin_;
+  std::vector<Env> envs_;
+  std::vector<raceway_random> randoms_;
+  std::vector<std::int64_t> steps_;
+  std::vector<typename Env::Scalar> obs_;
+  std::vector<double> rewards_;
+  std::vector<std::uint8_t> terminated_, truncated_;
+  std::vector<std::vector<char>> info_;
+  std::vector<void*> info_columns_;
+};
+
 // Seconds for num_envs * num_steps steps; an episode that ended is reset by its next step, as in a pool.
 template <class Env>
 double bare_loop(const Arguments& arguments, const BareRun& run) {
   const typename Adapter<Env>::Configuration configuration(arguments);
-  const auto fallbacks = Adapter<Env>::fallbacks();
-  const auto* actions = static_cast<const typename Env::Action*>(run.actions);
   const auto threads = static_cast<std::size_t>(run.num_threads);
   std::vector<Clock::time_point> starts(threads), ends(threads);
   std::barrier together(static_cast<std::ptrdiff_t>(threads));
-
-  const auto loop = [&](std::size_t thread) {
-    const std::size_t begin = run.num_envs * thread / threads, count = run.num_envs * (thread + 1) / threads - begin;
-    std::vector<Env> envs(count, Env(configuration.config));
-    std::vector<raceway_random> randoms;
-    std::vector<std::int64_t> steps(count, 0);
-    std::vector<typename Env::Scalar> obs(count * Env::kObsSize);
-    std::vector<double> rewards(count);
-    std::vector<std::uint8_t> terminated(count), truncated(count);
-    std::vector<std::vector<char>> info;
-    std::vector<void*> info_columns;
-    for (const auto& column : configuration.info_views) info.emplace_back(count * bytes_of(column));
-    for (auto& column : info) info_columns.push_back(column.data());
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint32_t seed = run.seed + static_cast<std::uint32_t>(begin + i);
-      randoms.push_back(seeded({&seed, 1}));
-      Random random(randoms[i]);
-      envs[i].reset(random, fallbacks.data());
-    }
+  const auto work = [&](std::size_t thread) {
+    BareShare<Env> share(configuration, run, run.num_envs * thread / threads, run.num_envs * (thread + 1) / threads);
     together.arrive_and_wait();
     starts[thread] = Clock::now();
-    for (std::size_t step = 0; step < run.num_steps; ++step) {
-      const auto* row = actions + (step * run.num_envs + begin) * Env::kActionSize;
-      for (std::size_t i = 0; i < count; ++i) {
-        Random random(randoms[i]);
-        if (terminated[i] || truncated[i]) {
-          envs[i].reset(random, fallbacks.data());
-          steps[i] = 0;
-          rewards[i] = 0.0;
-          terminated[i] = truncated[i] = 0;
-        } else {
-          const Step result = envs[i].step(row + i * Env::kActionSize, random);
-          rewards[i] = result.reward;
-          terminated[i] = result.terminated;
-          truncated[i] = ++steps[i] == run.limit;
-        }
-        envs[i].observe(obs.data() + i * Env::kObsSize);
-        if constexpr (requires(InfoRow target) { envs[i].info(target); }) {
-          envs[i].info(InfoRow(info_columns.data(), i));
-        }
-      }
-      asm volatile("" ::: "memory");  // every step's rows are written, as a pool's are
-    }
+    share.loop();
     ends[thread] = Clock::now();
   };
-
   std::vector<std::thread> others;
-  for (std::size_t i = 1; i < threads; ++i) others.emplace_back(loop, i);
-  loop(0);
+  for (std::size_t i = 1; i < threads; ++i) others.emplace_back(work, i);
+  work(0);
   for (auto& other : others) other.join();
   const auto start = *std::min_element(starts.begin(), starts.end());
   const auto end = *std::max_element(ends.begin(), ends.end());

@@ -254,7 +254,8 @@ std::size_t Crew::start(std::size_t first, std::size_t end) {
   for (std::size_t i = first; i < end; ++i) {
     if (workers_[i].thread.joinable()) continue;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads that the caller knows
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // other signals are for the threads that the caller knows
     try {
       workers_[i].ended.store(false, std::memory_order_relaxed);
       workers_[i].thread = std::thread([this, i] { serve(i); });
@@ -284,7 +285,7 @@ void Crew::serve(std::size_t index) {
     work_off(index);
     workers_[index].idle.exchange(true, std::memory_order_acq_rel);
     if (work_off(index) == 0) workers_[index].signal.wait(seen, patience);
-    workers_[index].idle.store(false, std::memory_order_relaxed);
+    workers_[index].idle.exchange(false, std::memory_order_acq_rel);
   }
   workers_[index].ended.store(true, std::memory_order_release);
 }

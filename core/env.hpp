@@ -5,7 +5,7 @@
 //   struct MyTask {
 //     static constexpr const char* kName = "MyTask";
 //     static constexpr std::array kParameters{raceway_parameter{"gravity", RACEWAY_REAL, "9.8"}};
-//     static constexpr std::array kOptions{raceway_option{"low", -0.05}};  // what reset(options=...) may set
+//     static constexpr std::array kOptions{any_number("low", -0.05)};  // what reset(options=...) may set
 //     using Scalar = float;   // of the observation, as Gymnasium's API has it
 //     using Action = float;   // std::int64_t for a discrete one
 //     static constexpr std::size_t kObsSize = 4, kActionSize = 1;
@@ -29,6 +29,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -45,6 +46,11 @@ struct Step {
   double reward;
   bool terminated;
 };
+
+// An option that may be any number.
+constexpr raceway_option any_number(const char* name, double fallback) {
+  return {name, fallback, std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()};
+}
 
 template <class T>
 constexpr std::int32_t dtype_of() {

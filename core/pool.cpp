@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <numeric>
 #include <thread>
 
 #include "machine.hpp"
@@ -30,7 +29,8 @@ std::size_t row_bytes(const raceway_column* columns, std::size_t count) {
   return bytes;
 }
 
-// "environment 3 has", "environments 3 and 7 have", "environments 0, 1, 2 and 61 more have"
+}  // namespace
+
 std::string subject(const std::vector<std::size_t>& envs) {
   std::string text = envs.size() == 1 ? "environment " : "environments ";
   const std::size_t shown = std::min<std::size_t>(envs.size(), 3);
@@ -42,17 +42,16 @@ std::string subject(const std::vector<std::size_t>& envs) {
   return text + (envs.size() == 1 ? " has" : " have");
 }
 
-}  // namespace
-
 int fork_count() {
   return forks.load(std::memory_order_relaxed);
 }
 
 void check_table(const raceway_table& table) {
-  if (table.version == RACEWAY_TABLE_VERSION && table.table_size == sizeof(raceway_table)) return;
+  const bool current = table.version == RACEWAY_TABLE_VERSION && table.table_size == sizeof(raceway_table);
+  if (current && table.env_align <= 4096 && table.env_size % table.env_align == 0) return;
   throw std::invalid_argument("the environment was compiled against version " + std::to_string(table.version) +
-                              " of raceway's table; this is version " + std::to_string(RACEWAY_TABLE_VERSION) +
-                              ". Compile it again.");
+                              " of raceway's table, this is version " + std::to_string(RACEWAY_TABLE_VERSION) +
+                              "; or its size and alignment do not fit. Compile it again.");
 }
 
 Configuration configure(const raceway_table& table, const std::vector<raceway_value>& values) {
@@ -69,21 +68,26 @@ Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations
       configurations_(std::move(configurations)),
       layout_(*table.layout(configurations_.at(0).get())),
       settings_(settings),
+      crew_settings_(crew_settings(settings)),
+      spread_over_nodes_(settings.pin && Topology().num_nodes() > 1),
       full_rows_(layout_, settings.num_envs,
                  {settings.autoreset == RACEWAY_SAME_STEP, settings.record_episodes, false}),
       batch_rows_(layout_, settings.batch_size,
                   {settings.autoreset == RACEWAY_SAME_STEP, settings.record_episodes, true}),
       state_bytes_(row_bytes(layout_.state, layout_.num_state)),
-      envs_(settings.num_envs * table.env_size, !(settings.pin && Topology().num_nodes() > 1)),
-      actions_(settings.num_envs * bytes_of(layout_.action)),
-      random_(settings.num_envs),
-      episodes_(settings.num_envs),
-      records_(settings.num_envs),
+      envs_(settings.num_envs * table.env_size, !spread_over_nodes_),
+      actions_(settings.num_envs * bytes_of(layout_.action), !spread_over_nodes_),
+      random_(settings.num_envs, !spread_over_nodes_),
+      episodes_(settings.num_envs, !spread_over_nodes_),
+      records_(settings.num_envs, !spread_over_nodes_),
       constructed_(settings.num_envs, 0),
       sent_(std::make_unique<std::atomic<std::uint8_t>[]>(settings.num_envs)),
       recv_patience_(std::chrono::microseconds(100)),
       forks_(fork_count()),
-      crew_(std::make_unique<Crew>(crew_settings(settings), kNumJobs, [this](Range range) { work(range); })) {
+      crew_(std::make_unique<Crew>(crew_settings_, kNumJobs, [this](Range range) { work(range); })) {
+  if (spread_over_nodes_) {
+    spread({&envs_, &actions_, &random_.memory(), &episodes_.memory(), &records_.memory()}, crew_settings_.pins);
+  }
   for (std::size_t i = 0; i < settings_.num_envs; ++i) episodes_[i].limit = limits[i];
   ranges_.reserve(settings_.num_envs);
   ready_.reserve(settings_.num_envs);
@@ -128,17 +132,6 @@ void Pool::begin_reset(std::byte* rows, const std::uint8_t* mask, const double* 
   }
   all_started_ = true;
   begin(kReset, rows, mask, options);
-}
-
-// What was sent is done and forgotten.
-void Pool::abandon() {
-  crew_->drain();
-  const std::lock_guard lock(ready_mutex_);
-  ready_.clear();
-  num_ready_.store(0, std::memory_order_release);
-  failure_.reset();
-  for (std::size_t i = 0; i < settings_.num_envs; ++i) sent_[i] = 0;
-  in_flight_.store(0, std::memory_order_release);
 }
 
 void Pool::begin_step(std::byte* rows) {
@@ -186,106 +179,6 @@ raceway_batch Pool::bind(std::byte* base) {
   return batch;
 }
 
-// --- asynchronous calls
-
-void Pool::begin_async() {
-  if (async_) return;
-  if (!staging_) staging_ = std::make_unique<Memory>(full_rows_.bytes());
-  batch_ = bind(staging_->data());
-  async_ = true;
-}
-
-void Pool::async_reset() {
-  if (const std::size_t count = in_flight()) {
-    throw StateError("async_reset() while " + std::to_string(count) +
-                     " environments are in flight: recv() them first, or call reset() to drop them and start over.");
-  }
-  begin_async();
-  for (std::size_t i = 0; i < settings_.num_envs; ++i) sent_[i] = 1;
-  all_started_ = true;
-  in_flight_.fetch_add(settings_.num_envs, std::memory_order_acq_rel);
-  ranges_.assign(1, {0, settings_.num_envs, kReset});
-  crew_->post(ranges_);
-}
-
-void Pool::check_sendable(const std::vector<std::size_t>& envs) const {
-  std::vector<std::size_t> twice, fresh, ended;
-  for (std::size_t i = 0; i < envs.size(); ++i) {
-    const std::size_t env = envs[i];
-    if (sent_[env] || (i > 0 && env == envs[i - 1])) {
-      twice.push_back(env);
-    } else if (episodes_[env].status == RACEWAY_FRESH) {
-      fresh.push_back(env);
-    } else if (episodes_[env].status == RACEWAY_ENDED) {
-      ended.push_back(env);
-    }
-  }
-  if (!twice.empty()) {
-    throw StateError(subject(twice) +
-                     " an action already and must be received first. Send one action to one environment, then recv() "
-                     "it before the next.");
-  }
-  refuse_unready(fresh, ended);
-}
-
-void Pool::send(const std::vector<std::size_t>& envs) {
-  begin_async();
-  ranges_.clear();
-  for (const std::size_t env : envs) {
-    sent_[env] = 1;
-    if (!ranges_.empty() && ranges_.back().first + ranges_.back().count == env) {
-      ranges_.back().count += 1;
-    } else {
-      ranges_.push_back({env, 1, kStep});
-    }
-  }
-  in_flight_.fetch_add(envs.size(), std::memory_order_acq_rel);
-  crew_->post(ranges_);
-}
-
-bool Pool::recv(std::byte* rows, Clock::time_point deadline, bool others_may_send) {
-  if (!enough_ready(deadline, others_may_send)) return false;
-  const std::size_t wanted = settings_.batch_size;
-  std::int64_t* ids = batch_rows_.env_ids(rows);
-  {
-    const std::lock_guard lock(ready_mutex_);
-    std::copy_n(ready_.begin(), wanted, ids);
-    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(wanted));
-    num_ready_.store(ready_.size(), std::memory_order_release);
-  }
-  if (wanted == settings_.num_envs) {
-    std::iota(ids, ids + wanted, 0);
-  } else {
-    std::sort(ids, ids + wanted);
-  }
-  for (std::size_t row = 0; row < wanted;) {
-    const auto env = static_cast<std::size_t>(ids[row]);
-    std::size_t count = 1;
-    while (row + count < wanted && ids[row + count] == ids[row] + static_cast<std::int64_t>(count)) ++count;
-    batch_rows_.copy(rows, row, full_rows_, staging_->data(), env, count);
-    for (std::size_t i = env; i < env + count; ++i) sent_[i] = 0;
-    row += count;
-  }
-  in_flight_.fetch_sub(wanted, std::memory_order_acq_rel);
-  return true;
-}
-
-bool Pool::enough_ready(Clock::time_point deadline, bool others_may_send) {
-  const std::size_t wanted = settings_.batch_size;
-  while (true) {
-    const std::uint32_t seen = arrived_.now();
-    raise_failure();
-    if (closed()) throw ClosedError("the pool was closed while recv() waited.");
-    if (num_ready_.load(std::memory_order_acquire) >= wanted) return true;
-    const std::size_t flying = in_flight();
-    if (flying < wanted && !others_may_send) {
-      throw StateError("recv() would wait for ever: a batch takes " + std::to_string(wanted) + " environments and " +
-                       std::to_string(flying) + " are in flight. Call async_reset() or send() first.");
-    }
-    if (!arrived_.wait(seen, recv_patience_, deadline)) return false;
-  }
-}
-
 // --- what the crew does
 
 void Pool::work(Range range) {
@@ -310,25 +203,6 @@ void Pool::construct(Range range) {
       note_failure(static_cast<std::int64_t>(i), error.text);
     }
   }
-}
-
-// An environment that failed is not received: it waits for its reset, and recv() raises what it said.
-void Pool::deliver(Range range) {
-  bool enough = false;
-  {
-    const std::lock_guard lock(ready_mutex_);
-    for (std::size_t env = range.first; env < range.first + range.count; ++env) {
-      if (episodes_[env].status == RACEWAY_FRESH) {
-        sent_[env] = 0;
-        in_flight_.fetch_sub(1, std::memory_order_acq_rel);
-      } else {
-        ready_.push_back(env);
-      }
-    }
-    num_ready_.store(ready_.size(), std::memory_order_release);
-    enough = ready_.size() >= settings_.batch_size || failure_;
-  }
-  if (enough) arrived_.raise();
 }
 
 // Of several, the one with the lowest number is told: which comes first in time depends on the threads.

@@ -38,6 +38,9 @@ void check_table(const raceway_table& table);
 using Configuration = std::shared_ptr<void>;
 Configuration configure(const raceway_table& table, const std::vector<raceway_value>& values);
 
+// "environment 3 has", "environments 3 and 7 have", "environments 0, 1, 2 and 61 more have"
+std::string subject(const std::vector<std::size_t>& envs);
+
 // Grows in every child of fork(): threads do not follow there.
 int fork_count();
 
@@ -64,6 +67,8 @@ class Pool {
   const Settings& settings() const { return settings_; }
   const RowLayout& full_rows() const { return full_rows_; }
   const RowLayout& batch_rows() const { return batch_rows_; }
+  // Whether memory is to come to the NUMA node of the worker that first writes it.
+  bool spread_over_nodes() const { return spread_over_nodes_; }
   int workers() const { return crew_->workers(); }
   int threads() const { return crew_->threads(); }
 
@@ -113,7 +118,6 @@ class Pool {
   // environment's step did not end by the deadline, and then the pool must never be destroyed.
   void request_close();
   bool close(Clock::time_point deadline);
-  bool occupied() const { return caller_inside_.load() || receiver_inside_.load(); }  // a thread is in a call
   bool forked() const { return forks_ != fork_count(); }
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
@@ -156,12 +160,14 @@ class Pool {
   const std::vector<Configuration> configurations_;
   const raceway_layout layout_;
   const Settings settings_;
+  const Crew::Settings crew_settings_;
+  const bool spread_over_nodes_;
   const RowLayout full_rows_, batch_rows_;
   const std::size_t state_bytes_;
   Memory envs_, actions_;
-  std::vector<raceway_random> random_;
-  std::vector<raceway_episode> episodes_;
-  std::vector<raceway_record> records_;
+  MemoryOf<raceway_random> random_;
+  MemoryOf<raceway_episode> episodes_;
+  MemoryOf<raceway_record> records_;
   std::vector<std::uint8_t> constructed_;
 
   raceway_batch batch_{};            // where the work under way reads and writes

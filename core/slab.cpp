@@ -1,9 +1,12 @@
 #include "slab.hpp"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <new>
+#include <thread>
 
 namespace raceway {
 
@@ -17,6 +20,23 @@ Memory::Memory(std::size_t size, bool touch)
 
 Memory::~Memory() {
   munmap(data_, size_);
+}
+
+void spread(const std::vector<const Memory*>& memories, const std::vector<int>& cpus) {
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < cpus.size(); ++i) {
+    threads.emplace_back([&memories, &cpus, i] {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      CPU_SET(static_cast<std::size_t>(cpus[i]), &set);
+      sched_setaffinity(0, sizeof set, &set);
+      for (const Memory* memory : memories) {
+        const std::size_t begin = memory->size() * i / cpus.size(), end = memory->size() * (i + 1) / cpus.size();
+        std::memset(memory->data() + begin, 0, end - begin);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 Slab::~Slab() {
@@ -33,7 +53,7 @@ Block* Slab::take() {
       free_.pop_back();
     }
   }
-  if (!block) block = new Block(block_size_);
+  if (!block) block = new Block(block_size_, touch_);
   block->slab = shared_from_this();
   return block;
 }

@@ -31,11 +31,31 @@ class Memory {
   std::size_t size_;
 };
 
+// An array of numbers, or structs of them, in such memory.
+template <class T>
+class MemoryOf {
+ public:
+  MemoryOf(std::size_t count, bool touch) : memory_(count * sizeof(T), touch), count_(count) {}
+
+  T* data() const { return reinterpret_cast<T*>(memory_.data()); }
+  T& operator[](std::size_t i) const { return data()[i]; }
+  T* begin() const { return data(); }
+  T* end() const { return data() + count_; }
+  const Memory& memory() const { return memory_; }
+
+ private:
+  Memory memory_;
+  std::size_t count_;
+};
+
+// Touches the i-th part of each memory from a thread on the i-th CPU, whose NUMA node its pages then come to.
+void spread(const std::vector<const Memory*>& memories, const std::vector<int>& cpus);
+
 class Slab;
 
 // One block on loan. It goes back when its holder is done, however long that takes: the slab lives until then.
 struct Block {
-  explicit Block(std::size_t size) : memory(size) {}
+  Block(std::size_t size, bool touch) : memory(size, touch) {}
 
   Memory memory;
   std::shared_ptr<Slab> slab;  // set while on loan
@@ -43,7 +63,9 @@ struct Block {
 
 class Slab : public std::enable_shared_from_this<Slab> {
  public:
-  explicit Slab(std::size_t block_size) : block_size_(block_size) { free_.reserve(kKept); }
+  explicit Slab(std::size_t block_size, bool touch = true) : block_size_(block_size), touch_(touch) {
+    free_.reserve(kKept);
+  }
   ~Slab();
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
@@ -56,6 +78,7 @@ class Slab : public std::enable_shared_from_this<Slab> {
   static constexpr std::size_t kKept = 8;
 
   const std::size_t block_size_;
+  const bool touch_;
   std::mutex mutex_;
   std::vector<Block*> free_;
 };

@@ -79,10 +79,12 @@ typedef struct raceway_value {
   const char* text;
 } raceway_value;
 
-/* A number that reset(options=...) may set, and what it is otherwise. */
+/* A number that reset(options=...) may set, what it is otherwise, and from where to where it may be set. */
 typedef struct raceway_option {
   const char* name;
   double fallback;
+  double least;
+  double most;
 } raceway_option;
 
 /* A PCG64 generator as NumPy keeps it, the buffered half of its last 64 bits included. */

@@ -110,11 +110,14 @@ void check_shape(PyArrayObject* array, const raceway_column& column, std::size_t
                             .c_str());
 }
 
-// One bit of the result is set if any value is outside 0 to n - 1: neither a nor n - 1 - a may be negative.
+// Whether any value is outside 0 to n - 1: then it or n - 1 minus it has the sign's bit.
 bool any_outside(const std::int64_t* values, std::size_t count, std::int64_t n) {
-  std::int64_t signs = 0;
-  for (std::size_t i = 0; i < count; ++i) signs |= values[i] | (n - 1 - values[i]);
-  return signs < 0;
+  std::uint64_t signs = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto value = static_cast<std::uint64_t>(values[i]);
+    signs |= value | (static_cast<std::uint64_t>(n) - 1 - value);
+  }
+  return signs >> 63 != 0;
 }
 
 bool any_nan(const float* values, std::size_t count) {

@@ -1,38 +1,42 @@
 #include "interpreter.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <thread>
 
 namespace raceway::python {
 namespace {
 
-std::atomic<bool> exiting{false};
-std::atomic<int> returning{0};  // threads between looking at `exiting` and holding the lock
-std::thread::id exiting_thread;
+// Python ends a daemon thread that wants the lock of an ending interpreter by unwinding its stack, and above us are
+// frames that abort the process when that reaches them. So the unwinding stops here, until the process is gone.
+class Anchor {
+ public:
+  ~Anchor() {
+    while (!released_) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+  void release() { released_ = true; }
 
-[[noreturn]] void sleep_for_ever() {
-  while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+ private:
+  bool released_ = false;
+};
+
+[[gnu::noinline]] void take_lock(PyThreadState* state) {
+  Anchor anchor;
+  PyEval_RestoreThread(state);
+  anchor.release();
 }
 
 }  // namespace
 
 Unlocked::~Unlocked() {
-  returning.fetch_add(1);
-  if (exiting.load() && std::this_thread::get_id() != exiting_thread) {
-    returning.fetch_sub(1);
-    sleep_for_ever();
-  }
-  PyEval_RestoreThread(state_);
-  returning.fetch_sub(1);
+  take_lock(state_);
 }
 
-void prepare_exit() {
-  exiting_thread = std::this_thread::get_id();
-  exiting.store(true);
-  PyThreadState* state = PyEval_SaveThread();
-  while (returning.load() > 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
-  PyEval_RestoreThread(state);
+bool interpreter_is_ending() {
+#if PY_VERSION_HEX >= 0x030d0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
 }
 
 }  // namespace raceway::python

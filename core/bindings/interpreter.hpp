@@ -1,4 +1,4 @@
-// Leaving the interpreter while native code works, and what becomes of threads that come back when it is ending.
+// Leaving the interpreter while native code works, and coming back to one that may be ending.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -6,9 +6,6 @@
 namespace raceway::python {
 
 // The interpreter's lock is free while one of these lives.
-//
-// A daemon thread that wants it back while the interpreter ends would be ended by Python from within, through C++
-// frames that cannot bear it. After prepare_exit() such a thread sleeps instead, until the process is gone.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
@@ -20,7 +17,6 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-// Called once, by the thread that ends the interpreter, while it still holds the lock.
-void prepare_exit();
+bool interpreter_is_ending();
 
 }  // namespace raceway::python

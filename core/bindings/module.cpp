@@ -4,7 +4,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "../machine.hpp"
-#include "pool.hpp"
+#include "bound_pool.hpp"
+#include "describe.hpp"
 
 namespace nb = nanobind;
 using namespace raceway;
@@ -32,7 +33,7 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 NB_MODULE(_core, module) {
   python::import_numpy();
-  // A pool that a sleeping thread is inside of outlives the interpreter; the process is ending anyway.
+  // A pool that a daemon thread is inside of outlives the interpreter; the process is ending anyway.
   nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
 
@@ -54,7 +55,6 @@ NB_MODULE(_core, module) {
       .def_prop_ro("threads", &BoundPool::threads)
       .def_prop_ro("in_flight", &BoundPool::in_flight);
 
-  module.def("close_at_exit", &BoundPool::close_at_exit, nb::arg("pools"));
   module.def("describe_layout", &python::describe_layout, nb::arg("id"), nb::arg("kwargs"));
   module.def("describe_tasks", &python::describe_tasks);
   module.def("bare_loop", &python::run_bare_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),

@@ -28,7 +28,7 @@ struct Scripted {
       raceway_parameter{"delay_us", RACEWAY_REAL, "0.0"},        // a step sleeps up to so long
       raceway_parameter{"refused", RACEWAY_FLAG, "False"},
   };
-  static constexpr std::array kOptions{raceway_option{"start", 0.0}};
+  static constexpr std::array kOptions{any_number("start", 0.0)};
   using Scalar = S;
   using Action = std::int64_t;
   static constexpr std::size_t kObsSize = 3, kActionSize = 1;

@@ -217,3 +217,15 @@ def test_without_copies_the_last_arrays_outlive_the_pool() -> None:
     gc.collect()
     results(raceway.make("CartPole-v1", 4, seed=1), 20)
     assert observations.tobytes() == copy.tobytes()
+
+
+def test_without_copies_observing_leaves_what_the_last_step_returned() -> None:
+    pool = raceway.make("CartPole-v1", 4, seed=0, copy=False, render_mode="rgb_array")
+    pool.reset()
+    observations = pool.step([0] * 4)[0]
+    before = observations.copy()
+    observations[:] = 7.0
+    again = pool.observe()
+    pool.render()
+    assert (observations == 7.0).all()
+    assert (again == before).all()

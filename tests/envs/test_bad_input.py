@@ -48,6 +48,7 @@ BAD_DISCRETE = [
     ([0, 1, 2], ValueError, r"actions\[2\] is 2: CartPole-v1 takes 0 to 1\. No environment was stepped"),
     ([0, -1, 0], ValueError, r"actions\[1\] is -1: CartPole-v1 takes 0 to 1"),
     ([2**62, 0, 0], ValueError, r"actions\[0\] is 4611686018427387904: CartPole-v1 takes 0 to 1"),
+    ([0, -(2**63), 0], ValueError, r"actions\[1\] is -9223372036854775808: CartPole-v1 takes 0 to 1"),
     (np.array([0, 255, 0], np.uint8), ValueError, r"actions\[1\] is 255: CartPole-v1 takes 0 to 1"),
     (np.array([0, 0, 2**64 - 1], np.uint64), ValueError, r"actions\[2\] is 18446744073709551615: CartPole-v1 takes"),
     ([0, 1], ValueError, r"shape \(2,\): expected \(3,\), one action for each of 3 environments"),
@@ -222,6 +223,21 @@ def test_without_autoreset_an_ended_environment_asks_for_its_reset() -> None:
         pool.reset(options={"reset_mask": mask})[0].tobytes() == twin.reset(options={"reset_mask": mask})[0].tobytes()
     )
     assert step_all(pool, action_plan(pool, 1)) == step_all(twin, action_plan(twin, 1))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("high", [1e3, 1e17, 1e300])
+def test_angles_from_very_far_away_are_brought_back(high: float) -> None:
+    pool = raceway.make("Acrobot-v1", 2)
+    pool.reset(seed=0, options={"low": high / 2, "high": high})
+    for _ in range(3):
+        observations = pool.step([0, 1])[0]
+    assert (np.isnan(observations) | (np.abs(observations) <= 9 * np.pi + 1e-3)).all()
+
+
+def test_a_negative_spread_of_the_pendulum_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"options\['x_init'\]=-1 is not from 0 to"):
+        raceway.make("Pendulum-v1", 2).reset(options={"x_init": -1})
 
 
 BAD_RESETS: list[tuple[dict[str, Any], type[Exception], str]] = [

@@ -219,6 +219,30 @@ def test_a_child_of_fork_is_told_and_can_make_its_own_pool() -> None:
     assert (ended.code, ended.errors) == (0, "")
 
 
+def test_a_child_of_fork_ends_though_a_thread_was_inside_the_pool() -> None:
+    output = output_of("""
+        import os, sys, threading, time
+        import raceway
+        pool = raceway.make("CartPole-v1", 4, seed=0)
+        pool.reset()
+        def act():
+            while True:
+                pool.step([0] * 4)
+        threading.Thread(target=act, daemon=True).start()
+        codes = []
+        for _ in range(20):
+            until = time.perf_counter() + 0.002
+            while time.perf_counter() < until:
+                pass
+            child = os.fork()
+            if child == 0:
+                sys.exit(0)
+            codes.append(os.waitpid(child, 0)[1])
+        print(set(codes))
+    """)
+    assert output == "{0}"
+
+
 def test_a_forked_worker_process_that_ignores_the_pool_ends_cleanly() -> None:
     output = output_of("""
         import multiprocessing
@@ -273,7 +297,7 @@ DAEMONS = {
 def assert_clean_and_quick(script: str) -> None:
     ended = run_script(script, timeout_s=40)
     assert (ended.code, ended.errors, ended.output) == (0, "", ""), ended
-    assert ended.seconds < 3.0  # two of them for steps that are under way
+    assert ended.seconds < 3.0  # steps of eight seconds are under way
 
 
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
@@ -291,6 +315,23 @@ def test_the_interpreter_ends_cleanly_under_a_daemon_thread(make: str, act: str)
             {act}
     threading.Thread(target=act, daemon=True).start()
     time.sleep(0.3)
+    """)
+
+
+def test_a_handler_at_exit_may_join_a_thread_that_uses_a_pool() -> None:
+    assert_clean_and_quick("""
+        import atexit, threading, time
+        stop = threading.Event()
+        atexit.register(lambda: (stop.set(), thread.join()))
+        import raceway
+        pool = raceway.make("Busy-v0", 8, batch_size=4, step_us=200.0, num_workers=2, seed=0)
+        pool.async_reset()
+        def act():
+            while not stop.is_set():
+                pool.send([0] * 4, pool.recv()[4]["env_id"])
+        thread = threading.Thread(target=act, daemon=True)
+        thread.start()
+        time.sleep(0.2)
     """)
 
 

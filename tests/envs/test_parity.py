@@ -120,16 +120,18 @@ def test_hundreds_of_environments_on_four_workers_equal_gymnasiums(task: str):
 
 
 def play(task: str, num_workers: int, mode: str, **kwargs: Any) -> list[Any]:
-    """Everything that 700 environments return in 40 steps."""
-    pool = raceway.make(task, 700, num_workers=num_workers, autoreset=mode, max_episode_steps=17, **kwargs)
+    """Everything that 3000 environments return in 40 steps: enough for threads to be worth it."""
+    num_envs = 3000
+    pool = raceway.make(task, num_envs, num_workers=num_workers, autoreset=mode, max_episode_steps=17, **kwargs)
     actions = np.random.default_rng(3)
     returned: list[Any] = [pool.reset(seed=9)]
     for _ in range(40):
-        action = random_actions(task, 700, actions) if task in TASKS else np.zeros(700, dtype=np.int64)
+        action = random_actions(task, num_envs, actions) if task in TASKS else np.zeros(num_envs, dtype=np.int64)
         returned.append(pool.step(action))
         ended = returned[-1][2] | returned[-1][3]
         if mode == "disabled" and ended.any():
             returned.append(pool.reset(options={"reset_mask": ended}))
+    assert (pool._pool.threads > 0) == (num_workers > 1)
     pool.close()
     return returned
 

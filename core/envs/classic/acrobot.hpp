@@ -13,7 +13,7 @@ namespace raceway {
 struct Acrobot {
   static constexpr const char* kName = "Acrobot";
   static constexpr std::array<raceway_parameter, 0> kParameters{};
-  static constexpr std::array kOptions{raceway_option{"low", -0.1}, raceway_option{"high", 0.1}};
+  static constexpr std::array kOptions{any_number("low", -0.1), any_number("high", 0.1)};
   using Scalar = float;
   using Action = std::int64_t;
   static constexpr std::size_t kObsSize = 6, kActionSize = 1;
@@ -68,11 +68,6 @@ struct Acrobot {
     archive("single", single_);
   }
 
-  // wrap() walks by full turns: a loaded angle must not be millions of them away.
-  bool valid() const {
-    return std::all_of(state_.begin(), state_.end(), [](double value) { return std::fabs(value) < 1e3; });
-  }
-
  private:
   using State = std::array<double, 4>;
   static constexpr double kPi = std::numbers::pi;
@@ -111,7 +106,9 @@ struct Acrobot {
     return moved(start, kSeconds / 6.0, sum);
   }
 
+  // Gymnasium walks by full turns, and from very far away never arrives.
   static double wrap(double angle) {
+    if (std::fabs(angle) > 1e7) angle = std::fmod(angle, 2 * kPi);
     while (angle > kPi) angle -= 2 * kPi;
     while (angle < -kPi) angle += 2 * kPi;
     return angle;

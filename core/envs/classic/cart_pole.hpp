@@ -12,7 +12,7 @@ namespace raceway {
 struct CartPole {
   static constexpr const char* kName = "CartPole";
   static constexpr std::array kParameters{raceway_parameter{"sutton_barto_reward", RACEWAY_FLAG, "False"}};
-  static constexpr std::array kOptions{raceway_option{"low", -0.05}, raceway_option{"high", 0.05}};
+  static constexpr std::array kOptions{any_number("low", -0.05), any_number("high", 0.05)};
   using Scalar = float;
   using Action = std::int64_t;
   static constexpr std::size_t kObsSize = 4, kActionSize = 1;

@@ -11,7 +11,7 @@ namespace raceway {
 struct MountainCar {
   static constexpr const char* kName = "MountainCar";
   static constexpr std::array kParameters{raceway_parameter{"goal_velocity", RACEWAY_REAL, "0"}};
-  static constexpr std::array kOptions{raceway_option{"low", -0.6}, raceway_option{"high", -0.4}};
+  static constexpr std::array kOptions{any_number("low", -0.6), any_number("high", -0.4)};
   using Scalar = float;
   using Action = std::int64_t;
   static constexpr std::size_t kObsSize = 2, kActionSize = 1;

@@ -13,7 +13,9 @@ namespace raceway {
 struct Pendulum {
   static constexpr const char* kName = "Pendulum";
   static constexpr std::array kParameters{raceway_parameter{"g", RACEWAY_REAL, "10.0"}};
-  static constexpr std::array kOptions{raceway_option{"x_init", std::numbers::pi}, raceway_option{"y_init", 1.0}};
+  static constexpr double kAny = std::numeric_limits<double>::max();
+  static constexpr std::array kOptions{raceway_option{"x_init", std::numbers::pi, 0.0, kAny},
+                                       raceway_option{"y_init", 1.0, 0.0, kAny}};
   using Scalar = float;
   using Action = float;
   static constexpr std::size_t kObsSize = 3, kActionSize = 1;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from raceway.envs.catalog import Task, arguments, did_you_mean
+from raceway.envs.catalog import Task, did_you_mean, native_arguments
 
 _MODES = {
     "next_step": AutoresetMode.NEXT_STEP,
@@ -17,8 +18,6 @@ _MODES = {
     "disabled": AutoresetMode.DISABLED,
 }
 _MOST = 2**31 - 1
-# Acrobot brings angles back by full turns, one after the other: from much farther away it would never arrive.
-_FARTHEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,11 @@ def env_arguments(
     own: Sequence[Mapping[str, Any]] | None,
 ) -> EnvArguments:
     """Joins the arguments given to all environments with each one's own."""
-    if own is None:
-        own = [{}] * num_envs
+    if own is None and shared.get("map_name", "") is not None:  # a map drawn at random is each one's own
+        return EnvArguments(
+            [native_arguments(task, shared)], [0] * num_envs, [_step_limit(task, max_episode_steps)] * num_envs
+        )
+    own = [{}] * num_envs if own is None else own
     if not isinstance(own, Sequence) or not all(isinstance(each, Mapping) for each in own):
         raise TypeError(
             "env_kwargs must be a list with one dict per environment. For all alike, pass keyword arguments."
@@ -52,9 +54,8 @@ def env_arguments(
     seen: dict[str, int] = {}
     for each in own:
         given = {**shared, **each}
-        limit = given.pop("max_episode_steps", max_episode_steps)
-        result.limits.append(_step_limit(task, limit))
-        converted = arguments(task, given)
+        result.limits.append(_step_limit(task, given.pop("max_episode_steps", max_episode_steps)))
+        converted = native_arguments(task, given)
         key = repr(sorted(converted.items()))
         if key not in seen:
             seen[key] = len(result.distinct)
@@ -74,9 +75,9 @@ def _step_limit(task: Task, limit: int | None) -> int:
 def positive(name: str, value: Any, most: int = _MOST) -> int:
     """`value` as an int from 1 to `most`."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} is not a whole number.")
+        raise TypeError(f"{name}={value!r} is not a whole number. Use one from 1 up.")
     if not 1 <= value <= most:
-        raise ValueError(f"{name}={value} is not from 1 to {most}.")
+        raise ValueError(f"{name}={value} is out of range. Use a number from 1 to {most}.")
     return int(value)
 
 
@@ -119,7 +120,9 @@ def timeout_of(value: Any) -> float | None:
     if value is None:
         return None
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool) or not value >= 0:
-        raise ValueError(f"timeout={value!r} is not a number of seconds.")
+        raise ValueError(
+            f"timeout={value!r} is not a number of seconds. Use one from 0 up, or None to wait as long as it takes."
+        )
     return float(value)
 
 
@@ -146,20 +149,22 @@ def reset_options(task: Task, options: Mapping[str, Any] | None) -> list[float] 
     """The numbers that `options` sets, in the task's order; options that the task does not have are ignored."""
     if not options or not any(name in options for name in task.options):
         return None
-    values = {name: _finite(name, options.get(name, fallback)) for name, fallback in task.options.items()}
+    values = {
+        name: _number(name, options.get(name, fallback), least, most)
+        for name, (fallback, least, most) in task.options.items()
+    }
     if "low" in values and values["low"] > values["high"]:
         raise ValueError(f"options['low']={values['low']} is above options['high']={values['high']}.")
-    for name in ("x_init", "y_init"):
-        if values.get(name, 0.0) < 0:
-            raise ValueError(f"options[{name!r}]={values[name]} is negative: it is a distance to both sides.")
     return list(values.values())
 
 
-def _finite(name: str, value: Any) -> float:
+def _number(name: str, value: Any, least: float, most: float) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"options[{name!r}]={value!r} is not a number.") from None
-    if not abs(number) <= _FARTHEST:
-        raise ValueError(f"options[{name!r}]={value!r} is not from -{_FARTHEST:g} to {_FARTHEST:g}.")
+    if not math.isfinite(number):
+        raise ValueError(f"options[{name!r}]={value!r} is not finite.")
+    if not least <= number <= most:
+        raise ValueError(f"options[{name!r}]={value!r} is not from {least:g} to {most:g}.")
     return number

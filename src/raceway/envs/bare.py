@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from raceway import _core
-from raceway.envs.catalog import arguments, find_task
+from raceway.envs.catalog import find_task, native_arguments
 
 
 def bare_loop(
@@ -21,10 +21,11 @@ def bare_loop(
 ) -> float:
     """Seconds that a plain C++ loop takes for `actions` [T, num_envs, ...]: one thread per CPU, no pool at all."""
     task = find_task(id)
+    given = native_arguments(task, kwargs)
+    column = _core.describe_layout(task.id, given)["action"]
     steps = len(actions)
-    dtype = _core.describe_layout(task.id, arguments(task, kwargs))["action"]["dtype"]
-    flat = np.ascontiguousarray(actions, dtype=dtype).reshape(steps, -1)
+    flat = np.ascontiguousarray(actions, dtype=column["dtype"]).reshape(steps, -1)
+    if column["discrete"] and flat.size and not (flat.min() >= 0 and flat.max() < column["n"]):
+        raise ValueError(f"actions from {flat.min()} to {flat.max()}: {task.id} takes 0 to {column['n'] - 1}.")
     limit = task.max_episode_steps or 0
-    return _core.bare_loop(
-        task.id, arguments(task, kwargs), limit, num_envs, flat, steps, min(num_threads or 0, num_envs), seed
-    )
+    return _core.bare_loop(task.id, given, limit, num_envs, flat, steps, min(num_threads or 0, num_envs), seed)

@@ -29,8 +29,8 @@ class Task:
     """Their defaults, as Python source."""
     preset: Mapping[str, Any]
     """The values that the id stands for, such as map_name='8x8'."""
-    options: Mapping[str, float]
-    """The numbers that reset(options=...) may set, with their defaults."""
+    options: Mapping[str, tuple[float, float, float]]
+    """The numbers that reset(options=...) may set: default, least, most."""
     max_episode_steps: int | None
 
 
@@ -79,7 +79,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
-def arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def native_arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """`kwargs` of one environment, checked and made into what the native side takes. None means: as if not given."""
     given = dict(task.preset)
     for name, value in kwargs.items():

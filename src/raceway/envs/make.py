@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy as copy_module
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import gymnasium
 from gymnasium.vector import AutoresetMode
 
 from raceway.envs.catalog import did_you_mean
@@ -50,7 +52,7 @@ def make(
     """
     if lane not in ("auto", *LANES):
         raise ValueError(f"No lane {lane!r}.{did_you_mean(str(lane), LANES)} There are: auto, {', '.join(LANES)}.")
-    return NativePool(
+    pool = NativePool(
         id,
         num_envs,
         batch_size=batch_size,
@@ -65,3 +67,6 @@ def make(
         env_kwargs=env_kwargs,
         **kwargs,
     )
+    pool.spec = copy_module.deepcopy(gymnasium.spec(f"raceway/{pool.task_id}"))
+    pool.spec.kwargs |= {"num_envs": num_envs, **kwargs}
+    return pool

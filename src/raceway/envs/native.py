@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import secrets
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,8 +25,6 @@ from raceway.envs.arguments import (
 from raceway.envs.catalog import find_task, flag
 from raceway.envs.render import Renderer
 from raceway.envs.spaces import observation_space_of, space_of
-
-_open_pools: weakref.WeakSet[NativePool] = weakref.WeakSet()
 
 
 class NativePool(VectorEnv):
@@ -93,7 +89,6 @@ class NativePool(VectorEnv):
         # Most tasks have no infos, and then a step is the native call and nothing else.
         self._has_infos = bool(self._layout["info"]) or mode == AutoresetMode.SAME_STEP or record_episodes
         self._pool.seed(seed_list(seed if seed is not None else secrets.randbits(127), self.num_envs))
-        _open_pools.add(self)
 
     def _describe_spaces(self, arguments: EnvArguments) -> None:
         self._layout = _core.describe_layout(self._task.id, arguments.distinct[0])
@@ -101,12 +96,13 @@ class NativePool(VectorEnv):
         self.single_action_space = space_of(self._layout["action"])
         for index, kwargs in enumerate(arguments.distinct[1:], start=1):
             layout = _core.describe_layout(self._task.id, kwargs)
-            space = observation_space_of(layout)
-            if space != self.single_observation_space or space_of(layout["action"]) != self.single_action_space:
-                raise ValueError(
-                    f"environment {arguments.which.index(index)} has the observation space {space} and environment 0 "
-                    f"{self.single_observation_space}: in one pool they must be equal. Make a pool for each."
-                )
+            for part in ("observation", "action", "info", "state"):
+                if layout[part] != self._layout[part]:
+                    raise ValueError(
+                        f"environment {arguments.which.index(index)} has another {part} than environment 0 "
+                        f"({_shape_of(layout[part])}, not {_shape_of(self._layout[part])}): in one pool they must be "
+                        "equal. Make a pool for each."
+                    )
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._scalar_obs = all(column["discrete"] for column in self._layout["observation"])
@@ -176,8 +172,12 @@ class NativePool(VectorEnv):
         if self.render_mode is None:
             self._renderer.warn_without_mode()
             return None
-        self._pool.observe()  # refused if closed or in flight
         return self._renderer.draw(self.state(), self._arguments)
+
+    @property
+    def task_id(self) -> str:
+        """The task's name, without a namespace."""
+        return self._task.id
 
     @property
     def num_workers(self) -> int:
@@ -193,6 +193,12 @@ class NativePool(VectorEnv):
         return f"NativePool({self._task.id}, num_envs={self.num_envs}, num_workers={self.num_workers})"
 
 
-@atexit.register
-def _close_all() -> None:
-    _core.close_at_exit([pool._pool for pool in _open_pools])
+def _shape_of(part: Any) -> str:
+    """Columns in few words, for a message."""
+    columns = part if isinstance(part, list) else [part]
+    return ", ".join(
+        str(space_of(column))
+        if column.get("discrete") or "low" in column
+        else f"{column['dtype']}{list(column['shape'])}"
+        for column in columns
+    )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-
 import gymnasium
 
 from raceway.envs.catalog import gymnasium_spec, tasks
-from raceway.envs.make import make
 
 
 def register_all() -> None:
@@ -19,7 +16,8 @@ def register_all() -> None:
         known = gymnasium_spec(task.id)
         gymnasium.register(
             name,
-            vector_entry_point=functools.partial(make, task.id),
+            vector_entry_point="raceway.envs.make:make",
+            kwargs={"id": task.id},
             max_episode_steps=task.max_episode_steps,
             reward_threshold=known.reward_threshold if known else None,
         )

@@ -1,5 +1,5 @@
 // The pool as Python sees it: arguments in, arrays out, errors translated. What it does is in core/pool.
-#include "pool.hpp"
+#include "bound_pool.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -7,13 +7,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <list>
 #include <numeric>
 
 #include "../adapter.hpp"
-#include "../machine.hpp"
-#include "../tasks.hpp"
-#include "arrays.hpp"
+#include "describe.hpp"
 #include "interpreter.hpp"
 
 namespace raceway::python {
@@ -21,57 +18,6 @@ namespace {
 
 // How long a step that is under way is waited for.
 constexpr std::chrono::seconds kCloseWait{2};
-
-const Task& find_task(const std::string& id) {
-  for (const Task& task : tasks()) {
-    if (id == task.id) return task;
-  }
-  throw nb::key_error(id.c_str());
-}
-
-// Keyword arguments, already of the kinds that the table names, as plain values. Keeps what they point to.
-class Values {
- public:
-  Values(const raceway_table& table, const nb::dict& kwargs) {
-    for (std::size_t i = 0; i < table.num_parameters; ++i) {
-      const raceway_parameter& parameter = table.parameters[i];
-      if (!kwargs.contains(parameter.name)) continue;
-      values_.push_back(value_of(parameter, kwargs[parameter.name]));
-    }
-  }
-
-  const std::vector<raceway_value>& get() const { return values_; }
-
- private:
-  raceway_value value_of(const raceway_parameter& parameter, nb::handle given) {
-    raceway_value value{};
-    value.name = parameter.name;
-    switch (parameter.kind) {
-      case RACEWAY_FLAG:
-        value.integer = nb::cast<bool>(given) ? 1 : 0;
-        break;
-      case RACEWAY_INTEGER:
-        value.integer = nb::cast<std::int64_t>(given);
-        break;
-      case RACEWAY_REAL:
-        value.real = nb::cast<double>(given);
-        break;
-      case RACEWAY_REALS: {
-        const auto& reals = reals_.emplace_back(nb::cast<std::vector<double>>(given));
-        value.reals = reals.data();
-        value.num_reals = reals.size();
-        break;
-      }
-      default:
-        value.text = texts_.emplace_back(nb::cast<std::string>(given)).c_str();
-    }
-    return value;
-  }
-
-  std::vector<raceway_value> values_;
-  std::list<std::string> texts_;
-  std::list<std::vector<double>> reals_;
-};
 
 std::vector<std::uint32_t> seed_words(nb::handle seed) {
   const auto size = (nb::cast<std::size_t>(seed.attr("bit_length")()) + 31) / 32;
@@ -81,79 +27,7 @@ std::vector<std::uint32_t> seed_words(nb::handle seed) {
   return words;
 }
 
-nb::dict column_dict(const raceway_column& column) {
-  nb::dict result;
-  static constexpr const char* kTypes[] = {"bool", "int8", "uint8", "int32", "int64", "float32", "float64"};
-  result["name"] = column.name;
-  result["dtype"] = kTypes[column.dtype];
-  result["n"] = column.discrete_n;
-  result["discrete"] = column.space == RACEWAY_DISCRETE;
-  result["shape"] = nb::tuple(nb::cast(std::vector<std::int64_t>(column.shape, column.shape + column.ndim)));
-  if (column.low) {
-    const std::size_t size = elements_of(column);
-    result["low"] = std::vector<double>(column.low, column.low + size);
-    result["high"] = std::vector<double>(column.high, column.high + size);
-  }
-  return result;
-}
-
-nb::list column_list(const raceway_column* columns, std::size_t count) {
-  nb::list result;
-  for (std::size_t i = 0; i < count; ++i) result.append(column_dict(columns[i]));
-  return result;
-}
-
 }  // namespace
-
-// What the environments of one task with these arguments read and write.
-nb::dict describe_layout(const std::string& id, const nb::dict& kwargs) {
-  const raceway_table& table = *find_task(id).table;
-  const Configuration configuration = configure(table, Values(table, kwargs).get());
-  const raceway_layout& layout = *table.layout(configuration.get());
-  static constexpr const char* kContainers[] = {"single", "tuple", "dict"};
-  nb::dict result;
-  result["container"] = kContainers[layout.container];
-  result["observation"] = column_list(layout.obs, layout.num_obs);
-  result["action"] = column_dict(layout.action);
-  result["info"] = column_list(layout.info, layout.num_info);
-  result["state"] = column_list(layout.state, layout.num_state);
-  return result;
-}
-
-nb::list describe_tasks() {
-  static constexpr const char* kKinds[] = {"flag", "integer", "real", "reals", "text", "lines"};
-  nb::list result;
-  for (const Task& task : tasks()) {
-    nb::dict parameters, options, preset, entry;
-    for (std::size_t i = 0; i < task.table->num_parameters; ++i) {
-      const raceway_parameter& parameter = task.table->parameters[i];
-      parameters[parameter.name] = nb::make_tuple(kKinds[parameter.kind], parameter.default_repr);
-    }
-    for (std::size_t i = 0; i < task.table->num_options; ++i) {
-      options[task.table->options[i].name] = task.table->options[i].fallback;
-    }
-    for (const auto& [name, value] : task.preset) preset[name] = value;
-    entry["id"] = task.id;
-    entry["parameters"] = parameters;
-    entry["options"] = options;
-    entry["preset"] = preset;
-    entry["max_episode_steps"] = task.max_episode_steps;
-    result.append(entry);
-  }
-  return result;
-}
-
-double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
-                     nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed) {
-  const Task& task = find_task(id);
-  const Values values(*task.table, kwargs);
-  const Configuration configuration = configure(*task.table, values.get());
-  const raceway_column& column = task.table->layout(configuration.get())->action;
-  BareRun run{num_envs, num_steps, num_threads > 0 ? num_threads : usable_cpus(), limit, seed, nullptr};
-  run.actions = memory_of(actions, column.dtype, num_steps, num_envs * elements_of(column), "actions");
-  const Unlocked unlocked;
-  return task.bare_loop(Arguments(values.get()), run);
-}
 
 BoundPool::BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs, const std::vector<std::size_t>& which,
                      const std::vector<std::int32_t>& limits, const nb::dict& settings)
@@ -173,8 +47,8 @@ BoundPool::BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs,
     const Unlocked unlocked;
     pool_ = std::make_unique<Pool>(table, std::move(configurations), limits, wanted);
   }
-  full_slab_ = std::make_shared<Slab>(pool_->full_rows().bytes());
-  batch_slab_ = std::make_shared<Slab>(pool_->batch_rows().bytes());
+  full_slab_ = std::make_shared<Slab>(pool_->full_rows().bytes(), !pool_->spread_over_nodes());
+  batch_slab_ = std::make_shared<Slab>(pool_->batch_rows().bytes(), !pool_->spread_over_nodes());
   if (!nb::cast<bool>(settings["copy"])) {
     Lease full(*full_slab_), batch(*batch_slab_);
     kept_full_ = full.data();
@@ -184,10 +58,16 @@ BoundPool::BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs,
   }
 }
 
-// Without the threads of the parent, or with one that never came back from a step, the memory must stay.
+// The memory must stay if the threads are those of a parent process, if one never came back from a step, or if the
+// interpreter is ending: then nothing is waited for, and the threads go with the process.
 BoundPool::~BoundPool() {
-  if (!pool_->forked() && !stuck_) stuck_ = !pool_->close(Clock::now() + kCloseWait);
-  if (pool_->forked() || stuck_) static_cast<void>(pool_.release());
+  if (pool_->forked() || stuck_) {
+    static_cast<void>(pool_.release());
+  } else if (interpreter_is_ending()) {
+    pool_.release()->request_close();
+  } else if (!pool_->close(Clock::now() + kCloseWait)) {
+    static_cast<void>(pool_.release());
+  }
 }
 
 // None leaves a generator where it is.
@@ -203,11 +83,11 @@ nb::tuple BoundPool::reset(nb::handle mask, const std::optional<std::vector<doub
   const auto* marks = mask.is_none()
                           ? nullptr
                           : static_cast<const std::uint8_t*>(memory_of(mask, RACEWAY_BOOL, num_envs, 0, "reset_mask"));
+  pool_->check_resettable(marks);
   if (pool_->in_flight() > 0) {
     const Unlocked unlocked;
     pool_->abandon();
   }
-  pool_->check_resettable(marks);
   seed(seeds);
   return filled([&](std::byte* rows) { pool_->begin_reset(rows, marks, options ? options->data() : nullptr); });
 }
@@ -221,9 +101,11 @@ nb::tuple BoundPool::step(nb::handle actions) {
 
 nb::object BoundPool::observe() {
   const Pool::Turn turn(*pool_, true, true);
-  const Rows rows(*this, false);
-  pool_->observe(rows.data);
-  return wrapped(rows, false)[0];
+  Lease lease(*full_slab_);  // with copy=False too: what the last step returned stays
+  std::byte* rows = lease.data();
+  pool_->observe(rows);
+  return observations(pool_->full_rows().bind(rows).obs, pool_->layout(), pool_->settings().num_envs,
+                      lease.into_owner());
 }
 
 void BoundPool::async_reset() {
@@ -404,19 +286,6 @@ void BoundPool::close() {
   const Pool::Turn turn(*pool_, true, false);
   const Unlocked unlocked;
   stuck_ = !pool_->close(Clock::now() + kCloseWait);
-}
-
-// At the end of the process: all pools are told first and then waited for together. A thread may be inside one.
-void BoundPool::close_at_exit(const nb::list& pools) {
-  prepare_exit();
-  std::vector<BoundPool*> open;
-  for (const nb::handle each : pools) {
-    auto* pool = nb::cast<BoundPool*>(each);
-    if (!pool->pool_->forked() && !pool->pool_->closed()) open.push_back(pool);
-  }
-  for (BoundPool* pool : open) pool->pool_->request_close();
-  const auto deadline = Clock::now() + kCloseWait;
-  for (BoundPool* pool : open) pool->stuck_ = pool->pool_->occupied() || !pool->pool_->close(deadline);
 }
 
 }  // namespace raceway::python

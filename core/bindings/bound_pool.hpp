@@ -28,7 +28,6 @@ class BoundPool {
   nb::tuple save();
   void load(nb::handle rows, nb::handle random, nb::handle counts, nb::handle sums);
   void close();
-  static void close_at_exit(const nb::list& pools);
 
   int workers() const { return pool_->workers(); }
   int threads() const { return pool_->threads(); }
@@ -57,10 +56,5 @@ class BoundPool {
   std::vector<std::size_t> envs_, sorted_envs_;
   std::vector<char> actions_aside_;
 };
-
-nb::dict describe_layout(const std::string& id, const nb::dict& kwargs);
-nb::list describe_tasks();
-double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
-                     nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed);
 
 }  // namespace raceway::python

@@ -1,0 +1,127 @@
+#include "describe.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "../machine.hpp"
+#include "arrays.hpp"
+#include "interpreter.hpp"
+
+namespace raceway::python {
+namespace {
+
+nb::dict column_dict(const raceway_column& column) {
+  nb::dict result;
+  static constexpr const char* kTypes[] = {"bool", "int8", "uint8", "int32", "int64", "float32", "float64"};
+  result["name"] = column.name;
+  result["dtype"] = kTypes[column.dtype];
+  result["n"] = column.discrete_n;
+  result["discrete"] = column.space == RACEWAY_DISCRETE;
+  result["shape"] = nb::tuple(nb::cast(std::vector<std::int64_t>(column.shape, column.shape + column.ndim)));
+  if (column.low) {
+    const std::size_t size = elements_of(column);
+    result["low"] = std::vector<double>(column.low, column.low + size);
+    result["high"] = std::vector<double>(column.high, column.high + size);
+  }
+  return result;
+}
+
+nb::list column_list(const raceway_column* columns, std::size_t count) {
+  nb::list result;
+  for (std::size_t i = 0; i < count; ++i) result.append(column_dict(columns[i]));
+  return result;
+}
+
+}  // namespace
+
+const Task& find_task(const std::string& id) {
+  for (const Task& task : tasks()) {
+    if (id == task.id) return task;
+  }
+  throw nb::key_error(id.c_str());
+}
+
+Values::Values(const raceway_table& table, const nb::dict& kwargs) {
+  for (std::size_t i = 0; i < table.num_parameters; ++i) {
+    const raceway_parameter& parameter = table.parameters[i];
+    if (!kwargs.contains(parameter.name)) continue;
+    values_.push_back(value_of(parameter, kwargs[parameter.name]));
+  }
+}
+
+raceway_value Values::value_of(const raceway_parameter& parameter, nb::handle given) {
+  raceway_value value{};
+  value.name = parameter.name;
+  switch (parameter.kind) {
+    case RACEWAY_FLAG:
+      value.integer = nb::cast<bool>(given) ? 1 : 0;
+      break;
+    case RACEWAY_INTEGER:
+      value.integer = nb::cast<std::int64_t>(given);
+      break;
+    case RACEWAY_REAL:
+      value.real = nb::cast<double>(given);
+      break;
+    case RACEWAY_REALS: {
+      const auto& reals = reals_.emplace_back(nb::cast<std::vector<double>>(given));
+      value.reals = reals.data();
+      value.num_reals = reals.size();
+      break;
+    }
+    default:
+      value.text = texts_.emplace_back(nb::cast<std::string>(given)).c_str();
+  }
+  return value;
+}
+
+nb::dict describe_layout(const std::string& id, const nb::dict& kwargs) {
+  const raceway_table& table = *find_task(id).table;
+  const Configuration configuration = configure(table, Values(table, kwargs).get());
+  const raceway_layout& layout = *table.layout(configuration.get());
+  static constexpr const char* kContainers[] = {"single", "tuple", "dict"};
+  nb::dict result;
+  result["container"] = kContainers[layout.container];
+  result["observation"] = column_list(layout.obs, layout.num_obs);
+  result["action"] = column_dict(layout.action);
+  result["info"] = column_list(layout.info, layout.num_info);
+  result["state"] = column_list(layout.state, layout.num_state);
+  return result;
+}
+
+nb::list describe_tasks() {
+  static constexpr const char* kKinds[] = {"flag", "integer", "real", "reals", "text", "lines"};
+  nb::list result;
+  for (const Task& task : tasks()) {
+    nb::dict parameters, options, preset, entry;
+    for (std::size_t i = 0; i < task.table->num_parameters; ++i) {
+      const raceway_parameter& parameter = task.table->parameters[i];
+      parameters[parameter.name] = nb::make_tuple(kKinds[parameter.kind], parameter.default_repr);
+    }
+    for (std::size_t i = 0; i < task.table->num_options; ++i) {
+      const raceway_option& option = task.table->options[i];
+      options[option.name] = nb::make_tuple(option.fallback, option.least, option.most);
+    }
+    for (const auto& [name, value] : task.preset) preset[name] = value;
+    entry["id"] = task.id;
+    entry["parameters"] = parameters;
+    entry["options"] = options;
+    entry["preset"] = preset;
+    entry["max_episode_steps"] = task.max_episode_steps;
+    result.append(entry);
+  }
+  return result;
+}
+
+double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
+                     nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed) {
+  const Task& task = find_task(id);
+  const Values values(*task.table, kwargs);
+  const Configuration configuration = configure(*task.table, values.get());
+  const raceway_column& column = task.table->layout(configuration.get())->action;
+  BareRun run{num_envs, num_steps, num_threads > 0 ? num_threads : usable_cpus(), limit, seed, nullptr};
+  run.actions = memory_of(actions, column.dtype, num_steps, num_envs * elements_of(column), "actions");
+  const Unlocked unlocked;
+  return task.bare_loop(Arguments(values.get()), run);
+}
+
+}  // namespace raceway::python

@@ -1,0 +1,40 @@
+// Tasks as Python sees them: what they are called, take, read and write.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <list>
+#include <string>
+#include <vector>
+
+#include "../pool.hpp"
+#include "../tasks.hpp"
+
+namespace raceway::python {
+
+namespace nb = nanobind;
+
+const Task& find_task(const std::string& id);
+
+// Keyword arguments, already of the kinds that the table names, as plain values. Keeps what they point to.
+class Values {
+ public:
+  Values(const raceway_table& table, const nb::dict& kwargs);
+
+  const std::vector<raceway_value>& get() const { return values_; }
+
+ private:
+  raceway_value value_of(const raceway_parameter& parameter, nb::handle given);
+
+  std::vector<raceway_value> values_;
+  std::list<std::string> texts_;
+  std::list<std::vector<double>> reals_;
+};
+
+nb::list describe_tasks();
+// What the environments of one task with these arguments read and write.
+nb::dict describe_layout(const std::string& id, const nb::dict& kwargs);
+double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
+                     nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed);
+
+}  // namespace raceway::python
