@@ -25,6 +25,16 @@ def test_the_installed_command_says_its_version() -> None:
     assert done.stdout.strip() == f"raceway {raceway.__version__}"
 
 
+def test_a_reader_that_has_had_enough_is_no_error() -> None:
+    command = Path(sys.executable).with_name("raceway")
+    for _ in range(5):
+        listing = subprocess.Popen([command, "list", "envs"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert listing.stdout is not None
+        listing.stdout.close()
+        _, errors = listing.communicate(timeout=30)
+        assert (listing.returncode, errors) == (0, b"")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

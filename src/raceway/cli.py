@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -18,7 +19,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     lister.add_argument("what", choices=["envs"])
     lister.set_defaults(run=lambda _: print("\n".join(raceway.list_envs())))
     parsed = parser.parse_args(argv)
-    parsed.run(parsed)
+    try:
+        parsed.run(parsed)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output, such as head, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "check.hpp"
+#include "machine.hpp"
 #include "rows.hpp"
 #include "slab.hpp"
 
@@ -69,6 +70,18 @@ CASE("memory is zeroed, aligned to a page and never empty") {
       CHECK(std::all_of(memory.data(), memory.data() + memory.size(), [](std::byte b) { return b == std::byte{0}; }));
       std::memset(memory.data(), 0xff, memory.size());
     }
+  }
+}
+
+CASE("memory that is spread over CPUs is touched to its last byte, also by more parts than CPUs") {
+  Memory untouched(10'000, false), other(1, false);
+  for (const std::size_t parts : {1U, 3U, 7U}) {
+    std::memset(untouched.data(), 1, untouched.size());
+    std::memset(other.data(), 1, other.size());
+    spread({&untouched, &other}, std::vector<int>(parts, allowed_cpus().front()));
+    CHECK(std::all_of(untouched.data(), untouched.data() + untouched.size(),
+                      [](std::byte b) { return b == std::byte{0}; }));
+    CHECK(std::all_of(other.data(), other.data() + other.size(), [](std::byte b) { return b == std::byte{0}; }));
   }
 }
 
