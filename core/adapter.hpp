@@ -16,6 +16,23 @@ inline double seconds_now() {
 
 template <class Env>
 class Adapter {
+  static constexpr std::size_t fault_count() {
+    if constexpr (requires { Env::kFaults; }) {
+      return Env::kFaults.size();
+    } else {
+      return 0;
+    }
+  }
+  static constexpr const char* const* fault_names() {
+    if constexpr (requires { Env::kFaults; }) {
+      return Env::kFaults.data();
+    } else {
+      return nullptr;
+    }
+  }
+  static constexpr std::size_t kNumFaults = fault_count();
+  static constexpr const char* const* kFaults = fault_names();
+
  public:
   static const raceway_table* table() {
     static const raceway_table kTable{
@@ -52,8 +69,8 @@ class Adapter {
       obs_views = views(spaces.observation);
       info_views = views(spaces.info);
       state_views = views(state);
-      layout = {spaces.container,  obs_views.size(),  obs_views.data(),   spaces.action.view(),
-                info_views.size(), info_views.data(), state_views.size(), state_views.data()};
+      layout = {spaces.container,  obs_views.size(),   obs_views.data(),   spaces.action.view(), info_views.size(),
+                info_views.data(), state_views.size(), state_views.data(), kNumFaults,           kFaults};
     }
     Configuration(const Configuration&) = delete;
     Configuration& operator=(const Configuration&) = delete;
@@ -72,13 +89,30 @@ class Adapter {
     }
   };
 
+  // How long rows of observations and actions are: fixed for the task, or by its arguments.
+  static std::size_t obs_size(const Env& env) {
+    if constexpr (requires { Env::kObsSize; }) {
+      return Env::kObsSize;
+    } else {
+      return env.obs_size();
+    }
+  }
+  static std::size_t action_size(const Env& env) {
+    if constexpr (requires { Env::kActionSize; }) {
+      return Env::kActionSize;
+    } else {
+      return env.action_size();
+    }
+  }
+
   // Starts an episode.
   static void begin(Env& env, const raceway_batch& batch, std::size_t i, const double* options) {
     Random generator(batch.random[i]);
     env.reset(generator, options);
     batch.episodes[i].steps = 0;
     batch.episodes[i].status = RACEWAY_RUNNING;
-    batch.records[i] = {batch.records[i].number + 1, 0.0, batch.episode_time ? seconds_now() : 0.0};
+    raceway_record& record = batch.records[i];
+    record = {record.number + 1, 0.0, batch.episode_time ? seconds_now() : 0.0, record.faults};
   }
 
   static constexpr auto fallbacks() {
@@ -91,6 +125,7 @@ class Adapter {
   using Scalar = typename Env::Scalar;
   using Action = typename Env::Action;
   static constexpr auto kFallbacks = fallbacks();
+  static constexpr bool kHasInfo = requires(const Env& env, InfoRow row) { env.info(row); };
 
   static void* configure(const raceway_value* values, std::size_t count, raceway_error* error) noexcept {
     try {
@@ -122,11 +157,13 @@ class Adapter {
                             raceway_error* error) noexcept {
     const double* options = batch->options ? batch->options : kFallbacks.data();
     return each(*batch, first, count, error, [&](Env& env, std::size_t i) {
-      if (!batch->reset_mask || batch->reset_mask[i]) {
+      const bool wanted = !batch->reset_mask || batch->reset_mask[i];
+      if (wanted) {
         begin(env, *batch, i, options);
-        write_flags(*batch, i, 0.0, false, false);
+        write_flags(*batch, i, {0.0, false}, false);
       }
       write_rows(env, batch->obs, batch->info, i);
+      mark_info(*batch, i, wanted, false);
     });
   }
 
@@ -157,31 +194,36 @@ class Adapter {
       raceway_episode& episode = batch.episodes[i];
       if (Mode == RACEWAY_NEXT_STEP && episode.status == RACEWAY_ENDED) {
         begin(env, batch, i, kFallbacks.data());
-        write_flags(batch, i, 0.0, false, false);
+        write_flags(batch, i, {0.0, false}, false);
         write_rows(env, batch.obs, batch.info, i);
+        mark_info(batch, i, true, false);
         return;
       }
       Random generator(batch.random[i]);
-      const Step result = env.step(actions + i * Env::kActionSize, generator);
+      const Step result = env.step(actions + i * action_size(env), generator);
       episode.steps += 1;
       const bool truncated = episode.limit > 0 && episode.steps >= episode.limit;
-      write_flags(batch, i, result.reward, result.terminated, truncated);
+      write_flags(batch, i, result, truncated);
       if constexpr (Recorded) batch.records[i].reward_sum += result.reward;
+      bool stepped = true;
       if (result.terminated || truncated) {
         episode.status = RACEWAY_ENDED;
         if constexpr (Recorded) record(batch, i);
         if constexpr (Mode == RACEWAY_SAME_STEP) {
           write_rows(env, batch.final_obs, batch.final_info, i);
           begin(env, batch, i, kFallbacks.data());
+          stepped = false;
         }
       }
       write_rows(env, batch.obs, batch.info, i);
+      mark_info(batch, i, true, stepped);
     });
   }
 
   static void observe(const raceway_batch* batch, std::size_t first, std::size_t count) noexcept {
     for (std::size_t i = first; i < first + count; ++i) {
-      static_cast<const Env*>(batch->envs)[i].observe(static_cast<Scalar*>(batch->obs) + i * Env::kObsSize);
+      const Env& env = static_cast<const Env*>(batch->envs)[i];
+      env.observe(static_cast<Scalar*>(batch->obs) + i * obs_size(env));
     }
   }
 
@@ -211,6 +253,7 @@ class Adapter {
         return tell(error, "its values are outside what the task can reach");
       }
     }
+    if constexpr (requires(Env& sample) { sample.restored(); }) static_cast<Env*>(env)->restored();
     return 0;
   }
 
@@ -236,15 +279,31 @@ class Adapter {
     return failed;
   }
 
-  static void write_flags(const raceway_batch& batch, std::size_t i, double reward, bool terminated, bool truncated) {
-    batch.reward[i] = reward;
-    batch.terminated[i] = terminated;
+  static void write_flags(const raceway_batch& batch, std::size_t i, const Step& step, bool truncated) {
+    batch.reward[i] = step.reward;
+    batch.terminated[i] = step.terminated;
     batch.truncated[i] = truncated;
+    if constexpr (kNumFaults > 0) {
+      batch.fault[i] = step.fault;
+      if (step.fault != 0) batch.records[i].faults += 1;
+    }
   }
 
   static void write_rows(const Env& env, void* obs, void* const* info, std::size_t i) {
-    env.observe(static_cast<Scalar*>(obs) + i * Env::kObsSize);
-    if constexpr (requires(InfoRow row) { env.info(row); }) env.info(InfoRow(info, i));
+    env.observe(static_cast<Scalar*>(obs) + i * obs_size(env));
+    if constexpr (kHasInfo) env.info(InfoRow(info, i));
+  }
+
+  // Says which info entries a row has: none if it was left out of a reset; what it has not is zero.
+  static void mark_info(const raceway_batch& batch, std::size_t i, bool any, bool stepped) {
+    if constexpr (kHasInfo) {
+      for (std::size_t c = 0; c < batch.layout->num_info; ++c) {
+        const raceway_column& column = batch.layout->info[c];
+        const bool present = any && (stepped || column.when == RACEWAY_ALWAYS);
+        batch.info_present[c][i] = present;
+        if (!present) std::memset(static_cast<char*>(batch.info[c]) + i * bytes_of(column), 0, bytes_of(column));
+      }
+    }
   }
 
   static void record(const raceway_batch& batch, std::size_t i) {

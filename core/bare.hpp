@@ -28,13 +28,14 @@ class BareShare {
             std::size_t end)
       : run_(run),
         begin_(begin),
-        envs_(end - begin, Env(configuration.config)),
         randoms_(end - begin),
         steps_(end - begin),
-        obs_((end - begin) * Env::kObsSize),
         rewards_(end - begin),
         terminated_(end - begin),
         truncated_(end - begin) {
+    envs_.reserve(end - begin);
+    for (std::size_t i = begin; i < end; ++i) envs_.emplace_back(configuration.config);
+    obs_.resize((end - begin) * Adapter<Env>::obs_size(envs_[0]));
     for (const auto& column : configuration.info_views) info_.emplace_back(envs_.size() * bytes_of(column));
     for (auto& column : info_) info_columns_.push_back(column.data());
     for (std::size_t i = 0; i < envs_.size(); ++i) {
@@ -48,8 +49,9 @@ class BareShare {
   [[gnu::flatten]] void loop() {
     const auto* actions = static_cast<const typename Env::Action*>(run_.actions);
     for (std::size_t step = 0; step < run_.num_steps; ++step) {
-      const auto* row = actions + (step * run_.num_envs + begin_) * Env::kActionSize;
-      for (std::size_t i = 0; i < envs_.size(); ++i) advance(i, row + i * Env::kActionSize);
+      const std::size_t size = Adapter<Env>::action_size(envs_[0]);
+      const auto* row = actions + (step * run_.num_envs + begin_) * size;
+      for (std::size_t i = 0; i < envs_.size(); ++i) advance(i, row + i * size);
       asm volatile("" ::: "memory");  // every step's rows are written, as a pool's are
     }
   }
@@ -70,7 +72,7 @@ class BareShare {
       terminated_[i] = result.terminated;
       truncated_[i] = ++steps_[i] == run_.limit;
     }
-    envs_[i].observe(obs_.data() + i * Env::kObsSize);
+    envs_[i].observe(obs_.data() + i * Adapter<Env>::obs_size(envs_[i]));
     if constexpr (requires(InfoRow target) { envs_[i].info(target); }) {
       envs_[i].info(InfoRow(info_columns_.data(), i));
     }

@@ -8,7 +8,9 @@
 //     static constexpr std::array kOptions{any_number("low", -0.05)};  // what reset(options=...) may set
 //     using Scalar = float;   // of the observation, as Gymnasium's API has it
 //     using Action = float;   // std::int64_t for a discrete one
-//     static constexpr std::size_t kObsSize = 4, kActionSize = 1;
+//     static constexpr std::size_t kObsSize = 4, kActionSize = 1;  // or, if arguments change them: members
+//                                                                  // obs_size() and action_size()
+//     static constexpr std::array kFaults{"..."};                  // only if a step can go wrong: see Step
 //
 //     struct Config { explicit Config(const Arguments&); ... };   // shared by environments with equal arguments
 //     static Spaces spaces(const Config&);
@@ -20,6 +22,7 @@
 //     void info(InfoRow) const;                                   // only if spaces() names info columns
 //     template <class Archive> void archive(Archive&);            // names every part of the state, once
 //     bool valid() const;                                         // only if a loaded state could be harmful
+//     void restored();                                            // only if something follows from a loaded state
 //   };
 //
 // Observing is apart from stepping: a masked reset and a restored state need the observation again.
@@ -42,9 +45,12 @@
 
 namespace raceway {
 
+// A fault is a step that could not be computed, such as a simulation that diverged: it ends the episode, is counted,
+// and its reason stands in the info. 0: none; 1: the first of the task's kFaults.
 struct Step {
   double reward;
   bool terminated;
+  std::uint8_t fault = 0;
 };
 
 // An option that may be any number.
@@ -98,9 +104,11 @@ struct Column {
   std::int32_t space = RACEWAY_BOX;
   std::int64_t discrete_n = 0;
   std::vector<double> low, high;
+  std::int32_t when = RACEWAY_ALWAYS;
 
   raceway_column view() const {
-    raceway_column column{name.c_str(), dtype, space, discrete_n, static_cast<std::int32_t>(shape.size()), {}, {}, {}};
+    raceway_column column{name.c_str(), dtype, space, when, discrete_n, static_cast<std::int32_t>(shape.size()),
+                          {},           {},    {}};
     if (shape.size() > std::size(column.shape)) throw std::length_error(name + " has more than four axes.");
     std::copy(shape.begin(), shape.end(), column.shape);
     if (!low.empty()) {
@@ -114,19 +122,23 @@ struct Column {
 template <class T>
 Column box(std::vector<double> low, std::vector<double> high, std::string name = "") {
   const auto size = static_cast<std::int64_t>(low.size());
-  return {std::move(name), dtype_of<T>(), {size}, RACEWAY_BOX, 0, std::move(low), std::move(high)};
+  return {std::move(name), dtype_of<T>(), {size}, RACEWAY_BOX, 0, std::move(low), std::move(high), RACEWAY_ALWAYS};
 }
 
 inline Column discrete(std::int64_t n, std::string name = "") {
-  return {std::move(name), RACEWAY_INT64, {}, RACEWAY_DISCRETE, n, {}, {}};
+  return {std::move(name), RACEWAY_INT64, {}, RACEWAY_DISCRETE, n, {}, {}, RACEWAY_ALWAYS};
 }
 
-// An info entry: one value, or an array of `size`.
+// An info entry of one value.
 template <class T>
-Column entry(std::string name, std::int64_t size = 0) {
-  Column column{std::move(name), dtype_of<T>(), {}, RACEWAY_BOX, 0, {}, {}};
-  if (size > 0) column.shape = {size};
-  return column;
+Column entry(std::string name, raceway_when when = RACEWAY_ALWAYS) {
+  return {std::move(name), dtype_of<T>(), {}, RACEWAY_BOX, 0, {}, {}, when};
+}
+
+// An info entry, or a part of the state, that is an array.
+template <class T>
+Column entries(std::string name, std::size_t size) {
+  return {std::move(name), dtype_of<T>(), {static_cast<std::int64_t>(size)}, RACEWAY_BOX, 0, {}, {}, RACEWAY_ALWAYS};
 }
 
 struct Spaces {
@@ -134,6 +146,22 @@ struct Spaces {
   Column action;
   std::vector<Column> info = {};
   std::int32_t container = RACEWAY_SINGLE;
+};
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+// From `low` to `high`, both included; a single number is a range from itself to itself.
+struct NamedRange {
+  std::string name;
+  double low, high;
 };
 
 // The keyword arguments of one environment, converted and named by the table's parameters.
@@ -159,7 +187,17 @@ class Arguments {
   }
   std::optional<std::string> text(const char* name) const {
     const auto* value = find(name);
-    return value ? std::optional<std::string>(value->text) : std::nullopt;
+    return value && value->text ? std::optional<std::string>(value->text) : std::nullopt;
+  }
+  std::vector<NamedRange> ranges(const char* name) const {
+    std::vector<NamedRange> result;
+    const auto* value = find(name);
+    if (!value || value->num_reals == 0) return result;
+    for (const std::string& line : lines_of(value->text)) {
+      const double* bounds = value->reals + 2 * result.size();
+      result.push_back({line, bounds[0], bounds[1]});
+    }
+    return result;
   }
 
  private:
@@ -209,7 +247,7 @@ class Describe {
     if constexpr (kIsNumber<T>) {
       columns.push_back(entry<T>(name));
     } else {
-      columns.push_back(entry<typename T::value_type>(name, static_cast<std::int64_t>(part.size())));
+      columns.push_back(entries<typename T::value_type>(name, part.size()));
     }
   }
 

@@ -170,6 +170,7 @@ void Pool::settle() {
 
 raceway_batch Pool::bind(std::byte* base) {
   raceway_batch batch = full_rows_.bind(base);
+  batch.layout = &layout_;
   batch.envs = envs_.data();
   batch.random = random_.data();
   batch.episodes = episodes_.data();

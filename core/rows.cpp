@@ -11,7 +11,11 @@ RowLayout::RowLayout(const raceway_layout& layout, std::size_t rows, Extras extr
   reward_ = add(sizeof(double));
   terminated_ = add(1);
   truncated_ = add(1);
-  for (std::size_t i = 0; i < layout.num_info; ++i) info_.push_back(add(bytes_of(layout.info[i])));
+  if (layout.num_faults > 0) fault_ = add(1);
+  for (std::size_t i = 0; i < layout.num_info; ++i) {
+    info_.push_back(add(bytes_of(layout.info[i])));
+    info_present_.push_back(add(1));
+  }
   if (extras.final_rows) {
     final_obs_ = add(obs_bytes);
     for (std::size_t i = 0; i < layout.num_info; ++i) final_info_.push_back(add(bytes_of(layout.info[i])));
@@ -29,6 +33,7 @@ RowLayout::RowLayout(const raceway_layout& layout, std::size_t rows, Extras extr
   };
   if (extras.env_ids) env_ids_ = reserve(rows * sizeof(std::int64_t));
   info_table_ = reserve(info_.size() * sizeof(void*));
+  info_present_table_ = reserve(info_.size() * sizeof(void*));
   final_info_table_ = reserve(final_info_.size() * sizeof(void*));
 }
 
@@ -53,7 +58,9 @@ raceway_batch RowLayout::bind(std::byte* base) const {
   batch.reward = reinterpret_cast<double*>(base + reward_);
   batch.terminated = reinterpret_cast<std::uint8_t*>(base + terminated_);
   batch.truncated = reinterpret_cast<std::uint8_t*>(base + truncated_);
+  if (fault_) batch.fault = reinterpret_cast<std::uint8_t*>(base + *fault_);
   batch.info = table(info_table_, info_);
+  batch.info_present = reinterpret_cast<std::uint8_t**>(table(info_present_table_, info_present_));
   if (extras_.final_rows) {
     batch.final_obs = base + final_obs_;
     batch.final_info = table(final_info_table_, final_info_);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "env.hpp"
@@ -42,8 +43,9 @@ class RowLayout {
   std::vector<Span> spans_;  // every column, in the order they were added
   std::size_t obs_ = 0, reward_ = 0, terminated_ = 0, truncated_ = 0;
   std::size_t final_obs_ = 0, episode_return_ = 0, episode_length_ = 0, episode_time_ = 0, env_ids_ = 0;
-  std::vector<std::size_t> info_, final_info_;
-  std::size_t info_table_ = 0, final_info_table_ = 0;
+  std::optional<std::size_t> fault_;
+  std::vector<std::size_t> info_, info_present_, final_info_;
+  std::size_t info_table_ = 0, info_present_table_ = 0, final_info_table_ = 0;
   Extras extras_;
 };
 

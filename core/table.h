@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RACEWAY_TABLE_VERSION 1
+#define RACEWAY_TABLE_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,11 +35,15 @@ enum raceway_autoreset { RACEWAY_NEXT_STEP, RACEWAY_SAME_STEP, RACEWAY_DISABLED 
 /* Where an environment stands. ENDED waits for its reset, FRESH has never been reset (or failed). */
 enum raceway_status { RACEWAY_FRESH, RACEWAY_RUNNING, RACEWAY_ENDED };
 
+/* When an info entry is there: after every reset and step, or after steps only. */
+enum raceway_when { RACEWAY_ALWAYS, RACEWAY_STEPS };
+
 /* A named array of fixed shape: a leaf of an observation, an action, an info entry, a part of the state. */
 typedef struct raceway_column {
   const char* name;
   int32_t dtype; /* raceway_dtype */
   int32_t space; /* raceway_space; only observations and actions use it */
+  int32_t when;  /* raceway_when; only info entries use it */
   int64_t discrete_n;
   int32_t ndim;
   int64_t shape[4];
@@ -58,9 +62,22 @@ typedef struct raceway_layout {
   const raceway_column* info;
   size_t num_state;
   const raceway_column* state;
+  size_t num_faults; /* what may go wrong in a step: fault code 1 is the first */
+  const char* const* faults;
 } raceway_layout;
 
-enum raceway_kind { RACEWAY_FLAG, RACEWAY_INTEGER, RACEWAY_REAL, RACEWAY_REALS, RACEWAY_TEXT, RACEWAY_LINES };
+/* FILE is the path of a model, NAME the name or the number of a part of it, RANGES have a name each. */
+enum raceway_kind {
+  RACEWAY_FLAG,
+  RACEWAY_INTEGER,
+  RACEWAY_REAL,
+  RACEWAY_REALS,
+  RACEWAY_TEXT,
+  RACEWAY_LINES,
+  RACEWAY_FILE,
+  RACEWAY_NAME,
+  RACEWAY_RANGES
+};
 
 /* A keyword argument that the task takes, its default written as Python would. */
 typedef struct raceway_parameter {
@@ -69,7 +86,8 @@ typedef struct raceway_parameter {
   const char* default_repr;
 } raceway_parameter;
 
-/* A keyword argument as given: `integer` for flags and integers, `text` for text and lines joined by newlines. */
+/* A keyword argument as given: `integer` for flags and integers, `text` for text and lines joined by newlines. A name
+ * has a text, or none and an integer. Ranges have their names as lines and two reals for each. */
 typedef struct raceway_value {
   const char* name;
   int64_t integer;
@@ -106,10 +124,12 @@ typedef struct raceway_record {
   int64_t number; /* how many episodes were started */
   double reward_sum;
   double start_s;
+  int64_t faults; /* how many episodes a fault has ended */
 } raceway_record;
 
 /* The rows of all environments: row i belongs to environment i. Pointers that a batch does not need are null. */
 typedef struct raceway_batch {
+  const raceway_layout* layout;
   void* envs;
   raceway_random* random;
   raceway_episode* episodes;
@@ -119,8 +139,10 @@ typedef struct raceway_batch {
   double* reward;
   uint8_t* terminated;
   uint8_t* truncated;
-  void* const* info; /* one pointer per info column */
-  void* final_obs;   /* SAME_STEP: the last observation and info of an episode that ended */
+  uint8_t* fault;               /* what ended the episode out of its turn: a code of the layout's faults; 0: nothing */
+  void* const* info;            /* one pointer per info column */
+  uint8_t* const* info_present; /* and one to its marks: whether this row has it */
+  void* final_obs;              /* SAME_STEP: the last observation and info of an episode that ended */
   void* const* final_info;
   double* episode_return; /* statistics of episodes that ended, when they are recorded */
   int64_t* episode_length;

@@ -49,6 +49,10 @@ BoundPool::BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs,
   }
   full_slab_ = std::make_shared<Slab>(pool_->full_rows().bytes(), !pool_->spread_over_nodes());
   batch_slab_ = std::make_shared<Slab>(pool_->batch_rows().bytes(), !pool_->spread_over_nodes());
+  for (std::size_t i = 0; i < pool_->layout().num_info; ++i) {
+    const std::string name = pool_->layout().info[i].name;
+    info_keys_.push_back({nb::cast(name), nb::cast("_" + name)});
+  }
   if (!nb::cast<bool>(settings["copy"])) {
     Lease full(*full_slab_), batch(*batch_slab_);
     kept_full_ = full.data();
@@ -148,7 +152,7 @@ nb::tuple BoundPool::recv(std::optional<double> timeout_s) {
     PyErr_SetString(PyExc_TimeoutError, text.c_str());
     throw nb::python_error();
   }
-  return wrapped(rows, true);
+  return completed(wrapped(rows, true), rows, true);
 }
 
 bool BoundPool::received(std::byte* rows, Clock::time_point deadline, bool others_may_send) {
@@ -180,39 +184,79 @@ nb::tuple BoundPool::filled(Begin begin) {
     pool_->finish();
     throw;
   }
-  const Unlocked unlocked;
-  pool_->finish();
-  return result;
+  {
+    const Unlocked unlocked;
+    pool_->finish();
+  }
+  return completed(std::move(result), rows, false);
 }
 
-// (observations, rewards, terminated, truncated, extras): what infos are made of, if there is anything.
+// (observations, rewards, terminated, truncated, infos). The infos of ended episodes are only what they are made of.
 nb::tuple BoundPool::wrapped(const Rows& memory, bool some) const {
   const RowLayout& layout = some ? pool_->batch_rows() : pool_->full_rows();
   const raceway_layout& columns = pool_->layout();
   const std::size_t rows = layout.rows();
   const nb::handle owner = memory.owner;
   const raceway_batch batch = layout.bind(memory.data);
-  nb::dict extras;
-  if (some) extras["env_id"] = array_over(layout.env_ids(memory.data), rows, owner);
-  const auto entries = [&](void* const* pointers) {
-    nb::dict info;
-    for (std::size_t i = 0; i < columns.num_info; ++i) {
-      info[columns.info[i].name] = array_over(pointers[i], columns.info[i], rows, 0, owner);
-    }
-    return info;
-  };
-  if (columns.num_info > 0) extras["info"] = entries(batch.info);
+  nb::dict infos;
+  if (some) infos["env_id"] = array_over(layout.env_ids(memory.data), rows, owner);
+  for (std::size_t i = 0; i < columns.num_info; ++i) {
+    infos[info_keys_[i].values] = array_over(batch.info[i], columns.info[i], rows, 0, owner);
+    infos[info_keys_[i].marks] = flags_over(batch.info_present[i], rows, owner);
+  }
   if (batch.final_obs) {
-    extras["final_obs"] = observations(batch.final_obs, columns, rows, owner);
-    extras["final_info"] = entries(batch.final_info);
+    infos["final_obs"] = observations(batch.final_obs, columns, rows, owner);
+    nb::dict final_info;
+    for (std::size_t i = 0; i < columns.num_info; ++i) {
+      final_info[info_keys_[i].values] = array_over(batch.final_info[i], columns.info[i], rows, 0, owner);
+    }
+    infos["final_info"] = final_info;
   }
   if (batch.episode_return) {
-    extras["episode"] =
+    infos["episode"] =
         nb::make_tuple(array_over(batch.episode_return, rows, owner), array_over(batch.episode_length, rows, owner),
                        array_over(batch.episode_time, rows, owner));
   }
   return nb::make_tuple(observations(batch.obs, columns, rows, owner), array_over(batch.reward, rows, owner),
-                        flags_over(batch.terminated, rows, owner), flags_over(batch.truncated, rows, owner), extras);
+                        flags_over(batch.terminated, rows, owner), flags_over(batch.truncated, rows, owner), infos);
+}
+
+// What can only be said when the rows are filled: entries that no environment has are left out, faults are named.
+nb::tuple BoundPool::completed(nb::tuple result, const Rows& memory, bool some) const {
+  const raceway_layout& columns = pool_->layout();
+  if (columns.num_info == 0 && columns.num_faults == 0) return result;
+  const RowLayout& layout = some ? pool_->batch_rows() : pool_->full_rows();
+  const std::size_t rows = layout.rows();
+  const raceway_batch batch = layout.bind(memory.data);
+  const auto infos = nb::borrow<nb::dict>(result[4]);
+  for (std::size_t i = 0; i < columns.num_info; ++i) {
+    if (std::memchr(batch.info_present[i], 1, rows)) continue;
+    nb::del(infos[info_keys_[i].values]);
+    nb::del(infos[info_keys_[i].marks]);
+  }
+  if (!batch.fault || std::all_of(batch.fault, batch.fault + rows, [](std::uint8_t code) { return code == 0; })) {
+    return result;
+  }
+  nb::list names, marks;
+  for (std::size_t i = 0; i < rows; ++i) {
+    names.append(batch.fault[i] ? nb::cast(columns.faults[batch.fault[i] - 1]) : nb::none());
+    marks.append(batch.fault[i] != 0);
+  }
+  const auto array = nb::module_::import_("numpy").attr("array");
+  infos["fault"] = array(names, nb::arg("dtype") = "O");
+  infos["_fault"] = array(marks);
+  return result;
+}
+
+nb::object BoundPool::faults() {
+  const Pool::Turn turn(*pool_, true, true);
+  pool_->require_idle("faults");
+  void* data = nullptr;
+  nb::object counts = new_array(RACEWAY_INT64, pool_->settings().num_envs, 0, &data);
+  for (std::size_t i = 0; i < pool_->settings().num_envs; ++i) {
+    static_cast<std::int64_t*>(data)[i] = pool_->record(i).faults;
+  }
+  return counts;
 }
 
 nb::tuple BoundPool::save() {
@@ -222,7 +266,7 @@ nb::tuple BoundPool::save() {
   void *rows = nullptr, *random = nullptr, *counts = nullptr, *sums = nullptr;
   nb::object row_array = new_array(RACEWAY_UINT8, n, pool_->state_bytes(), &rows);
   nb::object random_array = new_array(RACEWAY_INT64, n, 6, &random);
-  nb::object count_array = new_array(RACEWAY_INT64, n, 3, &counts);
+  nb::object count_array = new_array(RACEWAY_INT64, n, 4, &counts);
   nb::object sum_array = new_array(RACEWAY_FLOAT64, n, 2, &sums);
   for (std::size_t i = 0; i < n; ++i) {
     pool_->save(i, static_cast<char*>(rows) + i * pool_->state_bytes());
@@ -231,7 +275,7 @@ nb::tuple BoundPool::save() {
     std::memcpy(static_cast<char*>(random) + i * sizeof words, words, sizeof words);
     const raceway_episode& e = pool_->episode(i);
     const raceway_record& k = pool_->record(i);
-    const std::int64_t numbers[3] = {e.steps, k.number, e.status};
+    const std::int64_t numbers[4] = {e.steps, k.number, e.status, k.faults};
     std::memcpy(static_cast<char*>(counts) + i * sizeof numbers, numbers, sizeof numbers);
     const double reals[2] = {k.reward_sum, k.start_s == 0.0 ? 0.0 : seconds_now() - k.start_s};
     std::memcpy(static_cast<char*>(sums) + i * sizeof reals, reals, sizeof reals);
@@ -246,16 +290,16 @@ void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::
   const std::size_t n = pool_->settings().num_envs, bytes = pool_->state_bytes();
   const auto* row_data = static_cast<const char*>(memory_of(rows, RACEWAY_UINT8, n, bytes, "rows"));
   const auto* words = static_cast<const std::uint64_t*>(memory_of(random, RACEWAY_INT64, n, 6, "random"));
-  const auto* numbers = static_cast<const std::int64_t*>(memory_of(counts, RACEWAY_INT64, n, 3, "episodes"));
+  const auto* numbers = static_cast<const std::int64_t*>(memory_of(counts, RACEWAY_INT64, n, 4, "episodes"));
   const auto* reals = static_cast<const double*>(memory_of(sums, RACEWAY_FLOAT64, n, 2, "sums"));
   // Where episodes are reset within the step, none is ever seen that has ended.
   const auto ended = pool_->settings().autoreset == RACEWAY_SAME_STEP ? RACEWAY_RUNNING : RACEWAY_ENDED;
   for (std::size_t i = 0; i < n; ++i) {
     const bool generator = (words[6 * i + 3] & 1) == 1 && words[6 * i + 4] <= 1 && words[6 * i + 5] >> 32 == 0;
-    const std::int64_t status = numbers[3 * i + 2];
+    const std::int64_t status = numbers[4 * i + 2];
     const auto countable = [](std::int64_t number) { return number >= 0 && number < std::int64_t{1} << 62; };
-    const bool episode =
-        countable(numbers[3 * i]) && countable(numbers[3 * i + 1]) && status >= RACEWAY_FRESH && status <= ended;
+    const bool episode = countable(numbers[4 * i]) && countable(numbers[4 * i + 1]) && countable(numbers[4 * i + 3]) &&
+                         status >= RACEWAY_FRESH && status <= ended;
     if (!generator || !episode) {
       throw nb::value_error(("the state of environment " + std::to_string(i) +
                              " is refused: its generator or its episode has values that cannot be in this pool.")
@@ -275,8 +319,9 @@ void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint64_t* w = words + 6 * i;
     pool_->random(i) = {w[0], w[1], w[2], w[3], static_cast<std::uint32_t>(w[4]), static_cast<std::uint32_t>(w[5])};
-    pool_->episode(i) = {numbers[3 * i], pool_->episode(i).limit, static_cast<std::int32_t>(numbers[3 * i + 2])};
-    pool_->record(i) = {numbers[3 * i + 1], reals[2 * i], seconds_now() - reals[2 * i + 1]};
+    const std::int64_t* m = numbers + 4 * i;
+    pool_->episode(i) = {m[0], pool_->episode(i).limit, static_cast<std::int32_t>(m[2])};
+    pool_->record(i) = {m[1], reals[2 * i], seconds_now() - reals[2 * i + 1], m[3]};
   }
   pool_->states_changed();
 }

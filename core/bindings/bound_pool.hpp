@@ -27,6 +27,7 @@ class BoundPool {
   nb::tuple recv(std::optional<double> timeout_s);
   nb::tuple save();
   void load(nb::handle rows, nb::handle random, nb::handle counts, nb::handle sums);
+  nb::object faults();
   void close();
 
   int workers() const { return pool_->workers(); }
@@ -43,10 +44,15 @@ class BoundPool {
   template <class Begin>
   nb::tuple filled(Begin begin);
   nb::tuple wrapped(const Rows& memory, bool some) const;
+  nb::tuple completed(nb::tuple result, const Rows& memory, bool some) const;
   bool received(std::byte* rows, Clock::time_point deadline, bool others_may_send);
 
   std::string task_;
   std::unique_ptr<Pool> pool_;
+  struct Keys {
+    nb::object values, marks;
+  };
+  std::vector<Keys> info_keys_;  // "name" and "_name"
   std::shared_ptr<Slab> full_slab_, batch_slab_;
   // copy=False: one block of each, written again by every call.
   std::byte *kept_full_ = nullptr, *kept_batch_ = nullptr;

@@ -17,6 +17,7 @@ nb::dict column_dict(const raceway_column& column) {
   result["dtype"] = kTypes[column.dtype];
   result["n"] = column.discrete_n;
   result["discrete"] = column.space == RACEWAY_DISCRETE;
+  result["when"] = column.when;
   result["shape"] = nb::tuple(nb::cast(std::vector<std::int64_t>(column.shape, column.shape + column.ndim)));
   if (column.low) {
     const std::size_t size = elements_of(column);
@@ -68,6 +69,26 @@ raceway_value Values::value_of(const raceway_parameter& parameter, nb::handle gi
       value.num_reals = reals.size();
       break;
     }
+    case RACEWAY_NAME:
+      if (nb::isinstance<nb::int_>(given)) {
+        value.integer = nb::cast<std::int64_t>(given);
+      } else {
+        value.text = texts_.emplace_back(nb::cast<std::string>(given)).c_str();
+      }
+      break;
+    case RACEWAY_RANGES: {
+      std::string names;
+      auto& reals = reals_.emplace_back();
+      for (const auto& [name, bounds] : nb::cast<nb::dict>(given)) {
+        if (!reals.empty()) names += '\n';
+        names += nb::cast<std::string>(name);
+        for (const double bound : nb::cast<std::vector<double>>(bounds)) reals.push_back(bound);
+      }
+      value.text = texts_.emplace_back(names).c_str();
+      value.reals = reals.data();
+      value.num_reals = reals.size();
+      break;
+    }
     default:
       value.text = texts_.emplace_back(nb::cast<std::string>(given)).c_str();
   }
@@ -89,7 +110,8 @@ nb::dict describe_layout(const std::string& id, const nb::dict& kwargs) {
 }
 
 nb::list describe_tasks() {
-  static constexpr const char* kKinds[] = {"flag", "integer", "real", "reals", "text", "lines"};
+  static constexpr const char* kKinds[] = {"flag",  "integer", "real", "reals", "text",
+                                           "lines", "file",    "name", "ranges"};
   nb::list result;
   for (const Task& task : tasks()) {
     nb::dict parameters, options, preset, entry;

@@ -50,6 +50,7 @@ NB_MODULE(_core, module) {
       .def("recv", &BoundPool::recv, nb::arg("timeout_s").none())
       .def("save", &BoundPool::save)
       .def("load", &BoundPool::load, nb::arg("rows"), nb::arg("random"), nb::arg("counts"), nb::arg("sums"))
+      .def("faults", &BoundPool::faults)
       .def("close", &BoundPool::close)
       .def_prop_ro("workers", &BoundPool::workers)
       .def_prop_ro("threads", &BoundPool::threads)

@@ -49,7 +49,7 @@ struct Scripted {
 
   static Spaces spaces(const Config&) {
     return {
-        {box<S>({0, 0, 0}, {1e9, 1e9, 1e9})}, discrete(100), {entry<std::int64_t>("steps"), entry<float>("pair", 2)}};
+        {box<S>({0, 0, 0}, {1e9, 1e9, 1e9})}, discrete(100), {entry<std::int64_t>("steps"), entries<float>("pair", 2)}};
   }
 
   explicit Scripted(const Config& config) : config_(&config), memory_(config.memory) {

@@ -27,7 +27,7 @@ struct OddLayout {
     layout.info = info;
   }
   const Column obs_column{"", RACEWAY_UINT8, {3}, RACEWAY_BOX, 0, {}, {}};
-  const Column real = entry<double>("real"), bytes = entry<std::int8_t>("bytes", 5);
+  const Column real = entry<double>("real"), bytes = entries<std::int8_t>("bytes", 5);
   const raceway_column obs = obs_column.view();
   const raceway_column info[2] = {real.view(), bytes.view()};
   raceway_layout layout{};

@@ -25,7 +25,7 @@ struct FrozenLake {
 
   struct Config {
     explicit Config(const Arguments& arguments)
-        : tiles(lines_of(map_text(arguments))),
+        : tiles(rows_of(map_text(arguments))),
           rows(static_cast<std::int64_t>(tiles.size())),
           columns(static_cast<std::int64_t>(tiles[0].size())),
           starts(start_marks()),
@@ -74,15 +74,8 @@ struct FrozenLake {
       throw std::invalid_argument("no map '" + name + "'. Use map_name='4x4', map_name='8x8' or desc=[...].");
     }
 
-    static std::vector<std::string> lines_of(const std::string& text) {
-      std::vector<std::string> lines(1);
-      for (const char letter : text) {
-        if (letter == '\n') {
-          lines.emplace_back();
-        } else {
-          lines.back() += letter;
-        }
-      }
+    static std::vector<std::string> rows_of(const std::string& text) {
+      std::vector<std::string> lines = lines_of(text);
       for (const auto& line : lines) {
         if (line.empty() || line.size() != lines[0].size()) {
           throw std::invalid_argument("the rows of desc differ in length or are empty. Give rows of equal length.");

@@ -135,7 +135,7 @@ struct Taxi {
   };
 
   static Spaces spaces(const Config&) {
-    return {{discrete(kStates)}, discrete(kActions), {entry<double>("prob"), entry<std::int8_t>("action_mask", 6)}};
+    return {{discrete(kStates)}, discrete(kActions), {entry<double>("prob"), entries<std::int8_t>("action_mask", 6)}};
   }
 
   explicit Taxi(const Config& config) : config_(&config) {}

@@ -1,4 +1,4 @@
-"""Infos as Gymnasium's vector environments give them: arrays, each with a mask of the environments that have it."""
+"""What ended episodes leave in the infos, as Gymnasium's vector environments tell it."""
 
 from __future__ import annotations
 
@@ -7,54 +7,49 @@ from typing import Any
 import numpy as np
 
 
-def reset_infos(extras: dict[str, Any], mask: np.ndarray | None) -> dict[str, Any]:
-    """The infos of a reset, of all environments or of those in `mask`."""
-    infos: dict[str, Any] = {}
-    for name, values in extras.get("info", {}).items():
-        infos[name] = values if mask is None else _where(mask, values)
-        infos[f"_{name}"] = np.ones(len(values), dtype=bool) if mask is None else mask.copy()
+def without_ends(infos: dict[str, Any]) -> dict[str, Any]:
+    """The infos of a reset: no episode ends in one."""
+    for name in ("final_obs", "final_info", "episode"):
+        infos.pop(name, None)
     return infos
 
 
-def step_infos(
-    extras: dict[str, Any], terminated: np.ndarray, truncated: np.ndarray, *, scalar_obs: bool
-) -> dict[str, Any]:
-    """The infos of a step, the final ones of ended episodes first, as Gymnasium adds them."""
-    infos: dict[str, Any] = {}
-    if "env_id" in extras:
-        infos["env_id"] = extras["env_id"]
-    if "final_obs" in extras or "episode" in extras:
-        ended = terminated | truncated
-        if ended.any():
-            if "final_obs" in extras:
-                _add_final(infos, extras, ended, scalar_obs)
-            if "episode" in extras:
-                _add_episode(infos, extras["episode"], ended)
-    for name, values in extras.get("info", {}).items():
-        infos[name] = values
-        infos[f"_{name}"] = np.ones(len(values), dtype=bool)
-    return infos
+def add_ends(infos: dict[str, Any], ended: np.ndarray, *, scalar_obs: bool) -> None:
+    """Puts the last observations, infos and statistics of `ended` episodes in the place of what they are made of."""
+    final_obs, final_info = infos.pop("final_obs", None), infos.pop("final_info", None)
+    episode = infos.pop("episode", None)
+    if not ended.any():
+        return
+    if final_obs is not None:
+        infos["final_obs"], infos["_final_obs"] = _final_obs(final_obs, ended, scalar_obs), ended
+        infos["final_info"], infos["_final_info"] = _final_info(infos, final_info, ended), ended.copy()
+    if episode is not None:
+        returns, lengths, seconds = episode
+        infos["episode"] = {
+            "r": np.where(ended, returns, 0.0),
+            "l": np.where(ended, lengths, 0),
+            "t": np.where(ended, np.round(seconds, 6), 0.0),
+        }
+        infos["_episode"] = ended.copy()
 
 
-def _add_final(infos: dict[str, Any], extras: dict[str, Any], ended: np.ndarray, scalar_obs: bool) -> None:
+def _final_obs(observations: Any, ended: np.ndarray, scalar_obs: bool) -> np.ndarray:
     final_obs = np.full(len(ended), None, dtype=object)
     for i in np.flatnonzero(ended).tolist():
-        final_obs[i] = _single(extras["final_obs"], i, scalar_obs)
+        final_obs[i] = _single(observations, i, scalar_obs)
+    return final_obs
+
+
+def _final_info(infos: dict[str, Any], columns: dict[str, np.ndarray], ended: np.ndarray) -> dict[str, Any]:
     final_info: dict[str, Any] = {}
-    for name, values in extras["final_info"].items():
-        final_info[name] = _where(ended, values)
+    for name, values in columns.items():
+        final_info[name] = np.zeros_like(values)
+        final_info[name][ended] = values[ended]
         final_info[f"_{name}"] = ended.copy()
-    infos |= {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended.copy()}
-
-
-def _add_episode(infos: dict[str, Any], episode: tuple[np.ndarray, ...], ended: np.ndarray) -> None:
-    returns, lengths, seconds = episode
-    infos["episode"] = {
-        "r": np.where(ended, returns, 0.0),
-        "l": np.where(ended, lengths, 0),
-        "t": np.where(ended, np.round(seconds, 6), 0.0),
-    }
-    infos["_episode"] = ended.copy()
+    for name in ("fault", "_fault"):  # a fault belongs to the episode that it ended
+        if name in infos:
+            final_info[name] = infos.pop(name)
+    return final_info
 
 
 def _single(observations: Any, index: int, scalar: bool) -> Any:
@@ -64,9 +59,3 @@ def _single(observations: Any, index: int, scalar: bool) -> Any:
     if isinstance(observations, dict):
         return {name: _single(leaf, index, scalar) for name, leaf in observations.items()}
     return int(observations[index]) if scalar else observations[index].copy()
-
-
-def _where(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
-    result = np.zeros_like(values)
-    result[mask] = values[mask]
-    return result

@@ -86,8 +86,8 @@ class NativePool(VectorEnv):
             },
         )
         self._native_step = self._pool.step
-        # Most tasks have no infos, and then a step is the native call and nothing else.
-        self._has_infos = bool(self._layout["info"]) or mode == AutoresetMode.SAME_STEP or record_episodes
+        # What an ended episode leaves in the infos is put together here; else a step is the native call alone.
+        self._tells_ends = mode == AutoresetMode.SAME_STEP or record_episodes
         self._pool.seed(seed_list(seed if seed is not None else secrets.randbits(127), self.num_envs))
 
     def _describe_spaces(self, arguments: EnvArguments) -> None:
@@ -123,13 +123,13 @@ class NativePool(VectorEnv):
         seeds = [] if seed is None else seed_list(seed, self.num_envs)
         if mask is not None:
             seeds = [each if marked else None for each, marked in zip(seeds, mask, strict=False)]
-        observations, *_, extras = self._pool.reset(mask, values, seeds)
-        return observations, infos.reset_infos(extras, mask)
+        observations, *_, made = self._pool.reset(mask, values, seeds)
+        return observations, infos.without_ends(made)
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Steps every environment: (observations, rewards, terminated, truncated, infos)."""
         result = self._native_step(actions)
-        return self._with_infos(result) if self._has_infos else result
+        return self._with_ends(result) if self._tells_ends else result
 
     def async_reset(self) -> None:
         """Starts a reset of every environment; `recv` returns them as they are ready."""
@@ -145,12 +145,13 @@ class NativePool(VectorEnv):
         `infos["env_id"]` says which they are, in rising order. Raises TimeoutError after `timeout` seconds; nothing
         is lost by it. Without a timeout, a batch that can never be full is an error at once.
         """
-        return self._with_infos(self._pool.recv(timeout_of(timeout)))
+        result = self._pool.recv(timeout_of(timeout))
+        return self._with_ends(result) if self._tells_ends else result
 
-    def _with_infos(self, result: tuple[Any, ...]) -> tuple[Any, ...]:
-        observations, rewards, terminated, truncated, extras = result
-        made = infos.step_infos(extras, terminated, truncated, scalar_obs=self._scalar_obs)
-        return observations, rewards, terminated, truncated, made
+    def _with_ends(self, result: tuple[Any, ...]) -> tuple[Any, ...]:
+        *_, terminated, truncated, made = result
+        infos.add_ends(made, terminated | truncated, scalar_obs=self._scalar_obs)
+        return result
 
     def observe(self) -> Any:
         """The current observations: what the last reset or step returned, or where `set_state` put them."""
@@ -173,6 +174,11 @@ class NativePool(VectorEnv):
             self._renderer.warn_without_mode()
             return None
         return self._renderer.draw(self.state(), self._arguments)
+
+    @property
+    def faults(self) -> np.ndarray:
+        """How many episodes of each environment ended because a step could not be computed (`infos["fault"]`)."""
+        return self._pool.faults()
 
     @property
     def task_id(self) -> str:

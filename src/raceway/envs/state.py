@@ -11,7 +11,7 @@ import numpy as np
 Column = Mapping[str, Any]
 
 _RANDOM = ("state_high", "state_low", "increment_high", "increment_low", "has_half", "half")
-_EPISODE = ("steps", "number", "status")
+_EPISODE = ("steps", "number", "status", "faults")
 
 
 def split(columns: Sequence[Column], saved: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
