@@ -34,7 +34,7 @@ $(VENV)/bin/python: | check
 	$(PYTHON) -m venv $(VENV)
 
 $(READY): pyproject.toml constraints.txt $(CORE) | $(VENV)/bin/python
-	$(PIP) install -c constraints.txt pip scikit-build-core nanobind numpy cmake ninja
+	$(PIP) install -c constraints.txt pip scikit-build-core nanobind numpy mujoco==3.17.0 cmake ninja
 	$(PIP) install -c constraints.txt --no-build-isolation -C cmake.define.RACEWAY_STRICT=ON -e '.[dev]'
 	@touch $@
 

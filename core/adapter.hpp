@@ -69,8 +69,9 @@ class Adapter {
       obs_views = views(spaces.observation);
       info_views = views(spaces.info);
       state_views = views(state);
-      layout = {spaces.container,  obs_views.size(),   obs_views.data(),   spaces.action.view(), info_views.size(),
-                info_views.data(), state_views.size(), state_views.data(), kNumFaults,           kFaults};
+      layout = {spaces.container,  obs_views.size(),  obs_views.data(),   spaces.action.view(),
+                info_views.size(), info_views.data(), state_views.size(), state_views.data(),
+                kNumFaults,        kFaults,           spaces.step_s};
     }
     Configuration(const Configuration&) = delete;
     Configuration& operator=(const Configuration&) = delete;
@@ -246,14 +247,18 @@ class Adapter {
     save(env, before.data());
     Load archive(row);
     static_cast<Env*>(env)->archive(archive);
-    if constexpr (requires(const Env& sample) { sample.valid(); }) {
-      if (!static_cast<Env*>(env)->valid()) {
-        Load undo(before.data());
-        static_cast<Env*>(env)->archive(undo);
-        return tell(error, "its values are outside what the task can reach");
+    try {
+      if constexpr (requires(const Env& sample) { sample.valid(); }) {
+        if (!static_cast<Env*>(env)->valid()) {
+          throw std::invalid_argument("its values are outside what the task can reach");
+        }
       }
+      if constexpr (requires(Env& sample) { sample.restored(); }) static_cast<Env*>(env)->restored();
+    } catch (...) {
+      Load undo(before.data());
+      static_cast<Env*>(env)->archive(undo);
+      return tell_current(error);
     }
-    if constexpr (requires(Env& sample) { sample.restored(); }) static_cast<Env*>(env)->restored();
     return 0;
   }
 

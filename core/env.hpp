@@ -146,6 +146,7 @@ struct Spaces {
   Column action;
   std::vector<Column> info = {};
   std::int32_t container = RACEWAY_SINGLE;
+  double step_s = 0.0;  // simulated seconds per step, if it has such a time
 };
 
 inline std::vector<std::string> lines_of(const std::string& text) {

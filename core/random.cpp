@@ -1,6 +1,11 @@
 #include "random.hpp"
 
+#include <numpy/random/bitgen.h>
+
 #include <array>
+
+// Of the library that NumPy ships for this: its tables are then ours too.
+extern "C" double random_standard_normal(bitgen_t* generator);
 
 namespace raceway {
 namespace {
@@ -58,6 +63,17 @@ void set_state(raceway_random& random, Wide state) {
 }
 
 }  // namespace
+
+double Random::normal() {
+  bitgen_t generator{
+      this,
+      [](void* state) { return static_cast<Random*>(state)->bits64(); },
+      [](void* state) { return static_cast<Random*>(state)->bits32(); },
+      [](void* state) { return static_cast<Random*>(state)->uniform(); },
+      [](void* state) { return static_cast<Random*>(state)->bits64(); },
+  };
+  return random_standard_normal(&generator);
+}
 
 raceway_random seeded(std::span<const std::uint32_t> seed) {
   const auto words = SeedSequence(seed).generate();

@@ -41,6 +41,9 @@ class Random {
   // Generator.uniform(low, high)
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
 
+  // Generator.standard_normal()
+  double normal();
+
   // Generator.integers(0, n), and so the index that Generator.choice draws: Lemire's multiplication, 32 bits.
   std::uint32_t below(std::uint32_t n) {
     if (n == 1) return 0;  // NumPy takes nothing from the stream for it

@@ -64,6 +64,7 @@ typedef struct raceway_layout {
   const raceway_column* state;
   size_t num_faults; /* what may go wrong in a step: fault code 1 is the first */
   const char* const* faults;
+  double step_s; /* simulated seconds per step; 0: the task has no such time */
 } raceway_layout;
 
 /* FILE is the path of a model, NAME the name or the number of a part of it, RANGES have a name each. */

@@ -105,6 +105,7 @@ nb::dict describe_layout(const std::string& id, const nb::dict& kwargs) {
   result["observation"] = column_list(layout.obs, layout.num_obs);
   result["action"] = column_dict(layout.action);
   result["info"] = column_list(layout.info, layout.num_info);
+  result["step_s"] = layout.step_s;
   result["state"] = column_list(layout.state, layout.num_state);
   return result;
 }

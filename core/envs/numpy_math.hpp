@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <numbers>
 
@@ -25,6 +26,50 @@ inline double remainder(double x, double y) {
   double result = std::fmod(x, y);
   if (result < 0.0) result += y;
   return result;
+}
+
+// np.clip, which of contradictory bounds takes the upper one.
+template <class T>
+T clip(T x, T low, T high) {
+  const T raised = x < low ? low : x;
+  return raised > high ? high : raised;
+}
+
+// np.sum: in eight lanes, and long arrays in halves.
+template <class T, class Term>
+T sum(std::size_t begin, std::size_t end, Term term) {
+  const std::size_t count = end - begin;
+  if (count < 8) {
+    T total = 0;
+    for (std::size_t i = begin; i < end; ++i) total += term(i);
+    return total;
+  }
+  if (count <= 128) {
+    T lanes[8];
+    for (std::size_t lane = 0; lane < 8; ++lane) lanes[lane] = term(begin + lane);
+    std::size_t i = begin + 8;
+    for (; i + 8 <= end; i += 8) {
+      for (std::size_t lane = 0; lane < 8; ++lane) lanes[lane] += term(i + lane);
+    }
+    T total = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    for (; i < end; ++i) total += term(i);
+    return total;
+  }
+  const std::size_t half = count / 2 - count / 2 % 8;
+  return sum<T>(begin, begin + half, term) + sum<T>(begin + half, end, term);
+}
+
+// np.sum(np.square(x))
+template <class T>
+T sum_of_squares(const T* x, std::size_t count) {
+  return sum<T>(0, count, [x](std::size_t i) { return x[i] * x[i]; });
+}
+
+// np.linalg.norm of a short vector
+inline double norm(const double* x, std::size_t count) {
+  double total = 0.0;
+  for (std::size_t i = 0; i < count; ++i) total += x[i] * x[i];
+  return std::sqrt(total);
 }
 
 namespace detail {

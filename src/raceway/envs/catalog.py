@@ -6,6 +6,7 @@ import ast
 import difflib
 import functools
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ class Task:
 
     id: str
     kinds: Mapping[str, str]
-    """The kind of each keyword argument: flag, integer, real, reals, text or lines."""
+    """The kind of each keyword argument: flag, integer, real, reals, text, lines, file, name or ranges."""
     defaults: Mapping[str, str]
     """Their defaults, as Python source."""
     preset: Mapping[str, Any]
@@ -33,6 +34,9 @@ class Task:
     """The numbers that reset(options=...) may set: default, least, most."""
     max_episode_steps: int | None
 
+
+# The models of Gymnasium's MuJoCo tasks.
+_ASSETS = os.path.join(os.path.dirname(gymnasium.__file__), "envs", "mujoco", "assets")
 
 # Gymnasium 1.4 has dropped these; what it can still tell and draw is that of their successors.
 _SUCCESSORS = {"Taxi-v3": "Taxi-v4"}
@@ -82,6 +86,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def native_arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """`kwargs` of one environment, checked and made into what the native side takes. None means: as if not given."""
     given = dict(task.preset)
+    given |= {name: ast.literal_eval(task.defaults[name]) for name, kind in task.kinds.items() if kind == "file"}
     for name, value in kwargs.items():
         kind = task.kinds.get(name)
         if kind is None:
@@ -118,27 +123,64 @@ def _integer(name: str, value: Any) -> int:
 
 
 def _real(name: str, value: Any) -> float:
+    number = _bound(name, value)
+    if math.isfinite(number):
+        return number
+    raise ValueError(f"{name}={value!r} is not finite, or too large.")
+
+
+def _bound(name: str, value: Any) -> float:
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
         try:
             number = float(value)
         except OverflowError:
-            number = math.inf
-        if math.isfinite(number):
+            number = math.inf if value > 0 else -math.inf
+        if not math.isnan(number):
             return number
-        raise ValueError(f"{name}={value!r} is not finite, or too large.")
     raise TypeError(f"{name}={value!r} is not a number.")
 
 
 def _reals(name: str, value: Any) -> list[float]:
-    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
-        return [_real(name, each) for each in value]
+    if _is_sequence(value):
+        return [_bound(name, each) for each in value]
     raise TypeError(f"{name}={value!r} is not a sequence of numbers.")
+
+
+def _ranges(name: str, value: Any) -> dict[str, list[float]]:
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) and each for each in value):
+        raise TypeError(f"{name}={value!r} is not a dict with names as keys.")
+    return {each: _range(f"{name}[{each!r}]", bounds) for each, bounds in value.items()}
+
+
+def _range(name: str, value: Any) -> list[float]:
+    bounds = _reals(name, value) if _is_sequence(value) else [_bound(name, value)] * 2
+    if len(bounds) != 2 or bounds[0] > bounds[1]:
+        raise ValueError(f"{name}={value!r} is not a number or a pair (lowest, highest).")
+    return bounds
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
 
 
 def _text(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     raise TypeError(f"{name}={value!r} is not a string.")
+
+
+def _file(name: str, value: Any) -> str:
+    """The path of a model, found as Gymnasium finds it: a bare name is one of its own."""
+    path = os.path.expanduser(_text(name, os.fspath(value) if isinstance(value, os.PathLike) else value))
+    if not path.startswith((".", "/")) and os.path.exists(own := os.path.join(_ASSETS, path)):
+        path = own
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"{name}={value!r}: there is no file {os.path.abspath(path)}.")
+    return os.path.abspath(path)
+
+
+def _name(name: str, value: Any) -> str | int:
+    return value if isinstance(value, str) else _integer(name, value)
 
 
 def _lines(name: str, value: Any) -> str:
@@ -156,4 +198,7 @@ _CONVERSIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "reals": _reals,
     "text": _text,
     "lines": _lines,
+    "file": _file,
+    "name": _name,
+    "ranges": _ranges,
 }

@@ -31,7 +31,7 @@ class Renderer:
                 f"{task_id} has no render_mode {render_mode!r}. There are: {', '.join(modes) or 'none'}. For a window, "
                 "wrap the pool in gymnasium.wrappers.vector.HumanRendering."
             )
-        self.metadata: dict[str, Any] = {"render_modes": modes, "render_fps": known["render_fps"]}
+        self.metadata: dict[str, Any] = {"render_modes": modes, "render_fps": known.get("render_fps", 30)}
         self._spec = spec
         self._mode = render_mode
         self._canvases: dict[int, gymnasium.Env] = {}

@@ -1,0 +1,60 @@
+// Models whose masses, friction, gains, ... differ from environment to environment and from episode to episode.
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../../env.hpp"
+
+namespace raceway::mujoco {
+
+// Which parts of a model are multiplied by a factor, and from where to where each factor is drawn.
+class Variation {
+ public:
+  enum class Field { kMass, kFriction, kGain, kDamping, kStiffness, kArmature, kFrictionLoss, kGravity };
+  struct Part {
+    Field field;
+    int index;
+    double low, high;
+  };
+
+  Variation(const mjModel& model, const std::vector<NamedRange>& ranges);
+
+  bool empty() const { return parts_.empty(); }
+  std::size_t size() const { return parts_.size(); }
+  const std::vector<Part>& parts() const { return parts_; }
+  bool varies(Field field) const;
+
+  void draw(Random& random, std::vector<double>& factors) const;
+  std::vector<double> lowest() const;
+  bool allows(const std::vector<double>& factors) const;
+
+ private:
+  std::vector<Part> parts_;
+};
+
+// A model of one environment: MuJoCo's struct, with arrays of its own where they differ and the shared ones elsewhere.
+class VariedModel {
+ public:
+  VariedModel(const mjModel& shared, const Variation& variation);
+
+  const mjModel& model() const { return model_; }
+  // `scratch` is left in any state.
+  void apply(const std::vector<double>& factors, mjData& scratch);
+
+ private:
+  void own(mjtNum* mjModel::* array, std::size_t size);
+  void own_derived();
+
+  const mjModel& shared_;
+  const Variation& variation_;
+  mjModel model_;
+  std::vector<std::unique_ptr<mjtNum[]>> arrays_;
+  bool derives_;  // whether constants follow from what is varied
+};
+
+}  // namespace raceway::mujoco
