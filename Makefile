@@ -20,7 +20,7 @@ help:
 	@echo "make test-all  the slow ones too, and the sanitizers"
 	@echo "make lint      style, types, formatting"
 	@echo "make format    put the formatting right"
-	@echo "make bench     measure against envpool and Gymnasium (about ten minutes), write the README's tables"
+	@echo "make bench     measure against envpool and Gymnasium (about 25 minutes), write the README's tables"
 	@echo "make sanitize  the C++ tests under the thread and address sanitizers"
 
 check:
@@ -41,6 +41,7 @@ $(READY): pyproject.toml constraints.txt $(CORE) | $(VENV)/bin/python
 # Targets for the C++ tests: plain, and under each sanitizer.
 build/tests%: $(READY) $(wildcard tests/core/*)
 	$(BIN)/cmake -S . -B $@ -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DRACEWAY_TESTS=ON -DRACEWAY_STRICT=ON \
+		-DPython_EXECUTABLE=$(abspath $(BIN)/python) \
 		-DRACEWAY_SANITIZE=$(patsubst -%,%,$*) >/dev/null
 	$(BIN)/cmake --build $@
 	@touch $@

@@ -35,7 +35,8 @@ class BareShare {
         truncated_(end - begin) {
     envs_.reserve(end - begin);
     for (std::size_t i = begin; i < end; ++i) envs_.emplace_back(configuration.config);
-    obs_.resize((end - begin) * Adapter<Env>::obs_size(envs_[0]));
+    if (envs_.empty()) return;  // more threads than environments
+    obs_.resize(envs_.size() * Adapter<Env>::obs_size(envs_[0]));
     for (const auto& column : configuration.info_views) info_.emplace_back(envs_.size() * bytes_of(column));
     for (auto& column : info_) info_columns_.push_back(column.data());
     for (std::size_t i = 0; i < envs_.size(); ++i) {
@@ -47,6 +48,7 @@ class BareShare {
   }
 
   [[gnu::flatten]] void loop() {
+    if (envs_.empty()) return;
     const auto* actions = static_cast<const typename Env::Action*>(run_.actions);
     for (std::size_t step = 0; step < run_.num_steps; ++step) {
       const std::size_t size = Adapter<Env>::action_size(envs_[0]);

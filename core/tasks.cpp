@@ -12,6 +12,7 @@
 #include "envs/mujoco/humanoid_standup.hpp"
 #include "envs/mujoco/inverted_double_pendulum.hpp"
 #include "envs/mujoco/inverted_pendulum.hpp"
+#include "envs/mujoco/mujoco_task.hpp"
 #include "envs/mujoco/pusher.hpp"
 #include "envs/mujoco/reacher.hpp"
 #include "envs/mujoco/swimmer.hpp"
@@ -53,6 +54,7 @@ const std::vector<Task>& tasks() {
       task<InvertedPendulum>("InvertedPendulum-v5", 1000),
       task<MountainCar>("MountainCar-v0", 200),
       task<MountainCarContinuous>("MountainCarContinuous-v0", 999),
+      task<MujocoTask>("MujocoTask-v0", 1000),
       task<Pendulum>("Pendulum-v1", 200),
       task<Pusher>("Pusher-v5", 100),
       task<Reacher>("Reacher-v5", 50),

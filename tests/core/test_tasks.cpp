@@ -16,6 +16,13 @@ class Preset {
  public:
   explicit Preset(const Task& task) {
     for (const auto& [name, written] : task.preset) add(kind_of(task, name), name, written);
+    for (std::size_t i = 0; i < task.table->num_parameters; ++i) {
+      const raceway_parameter& parameter = task.table->parameters[i];
+      if (parameter.kind != RACEWAY_FILE) continue;
+      const std::string file = parameter.default_repr;
+      add(RACEWAY_FILE, parameter.name,
+          "'" RACEWAY_MODELS "/" + (file == "None" ? "ant.xml" : file.substr(1, file.size() - 2)) + "'");
+    }
     if (std::strcmp(task.id, "Busy-v0") == 0) {
       values_.push_back({"step_us", 0, 2.0, nullptr, 0, nullptr});
       values_.push_back({"rounds_per_us", 0, 50.0, nullptr, 0, nullptr});
@@ -47,6 +54,14 @@ class Preset {
   std::map<std::string, std::string> texts_;
   std::vector<raceway_value> values_;
 };
+
+// A simulated step takes a hundred times as long as one of the other tasks, so they are given fewer.
+int fewer(const Task& task, int steps) {
+  for (std::size_t i = 0; i < task.table->num_parameters; ++i) {
+    if (task.table->parameters[i].kind == RACEWAY_FILE) return std::max(steps / 20, 10);
+  }
+  return steps;
+}
 
 // A random action within the space; the generator is the test's own.
 void write_action(const raceway_column& column, void* actions, std::size_t env, Random& random) {
@@ -165,10 +180,10 @@ CASE("every task gives the same rows for any number of workers, in every autores
     for (const auto mode : {RACEWAY_NEXT_STEP, RACEWAY_SAME_STEP, RACEWAY_DISABLED}) {
       std::vector<std::uint64_t> sums;
       for (int workers = 1; workers <= 4; ++workers) {
-        TaskRun run(task, 96, workers, mode);
+        TaskRun run(task, static_cast<std::size_t>(fewer(task, 96)), workers, mode);
         Hash hash;
         run.add_to(hash);
-        for (int step = 0; step < 120; ++step) {
+        for (int step = 0; step < fewer(task, 120); ++step) {
           run.step();
           run.add_to(hash);
         }
@@ -183,11 +198,12 @@ CASE("every task runs for thousands of steps, and its episodes end") {
   for (const Task& task : tasks()) {
     TaskRun run(task, 4, 2, RACEWAY_NEXT_STEP);
     int ends = 0;
-    for (int step = 0; step < 3000; ++step) {
+    const int steps = fewer(task, 3000);
+    for (int step = 0; step < steps; ++step) {
       run.step();
       for (std::size_t i = 0; i < 4; ++i) ends += run.rows.terminated[i] || run.rows.truncated[i];
     }
-    if (task.max_episode_steps > 0) CHECK(ends >= 4 * (3000 / static_cast<int>(task.max_episode_steps + 1)));
+    if (task.max_episode_steps > 0) CHECK(ends >= 4 * (steps / static_cast<int>(task.max_episode_steps + 1)));
   }
 }
 
@@ -214,7 +230,7 @@ CASE("every task goes on from a saved state as it did the first time") {
       run.pool.states_changed();
       run.action_storage = actions;
       Hash hash;
-      for (int step = 0; step < 100; ++step) {
+      for (int step = 0; step < fewer(task, 100); ++step) {
         run.step();
         hash.add(run.rows.obs, 3 * bytes_of(run.pool.layout().obs[0]));
         hash.add(run.rows.reward, 3 * sizeof(double));
@@ -254,14 +270,15 @@ CASE("the bare loop runs every task, with any number of threads") {
     const Preset preset(task);
     const Configuration configuration = preset.configured(*task.table);
     const raceway_column& column = task.table->layout(configuration.get())->action;
-    constexpr std::size_t kEnvs = 5, kSteps = 300;
-    std::vector<char> actions(kEnvs * kSteps * bytes_of(column));
+    constexpr std::size_t kEnvs = 5;
+    const auto steps = static_cast<std::size_t>(fewer(task, 300));
+    std::vector<char> actions(kEnvs * steps * bytes_of(column));
     const std::uint32_t seed = 1;
     raceway_random storage = seeded({&seed, 1});
     Random random(storage);
-    for (std::size_t i = 0; i < kEnvs * kSteps; ++i) write_action(column, actions.data(), i, random);
+    for (std::size_t i = 0; i < kEnvs * steps; ++i) write_action(column, actions.data(), i, random);
     for (const int threads : {1, 2, 7}) {
-      const BareRun run{kEnvs, kSteps, threads, task.max_episode_steps, 0, actions.data()};
+      const BareRun run{kEnvs, steps, threads, task.max_episode_steps, 0, actions.data()};
       CHECK(task.bare_loop(Arguments(preset.values()), run) > 0.0);
     }
   }

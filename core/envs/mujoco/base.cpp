@@ -13,6 +13,14 @@ const std::string& given_file(const std::optional<std::string>& path) {
   return *path;
 }
 
+int keyframe_of(const mjModel& model, const Arguments& arguments) {
+  if (const auto name = arguments.text("keyframe")) return mujoco::id_of(model, mjOBJ_KEY, *name);
+  const std::int64_t number = arguments.integer("keyframe", -1);
+  if (number >= -1 && number < model.nkey) return static_cast<int>(number);
+  throw std::invalid_argument("keyframe=" + std::to_string(number) + ": the model has " + std::to_string(model.nkey) +
+                              " keyframes, counted from 0.");
+}
+
 [[noreturn]] void refuse(const mjModel& model, const char* expected) {
   throw std::invalid_argument("the model has " + std::to_string(model.nq) + " positions and " +
                               std::to_string(model.nv) + " velocities, which does not fit this task: " + expected +
@@ -28,9 +36,10 @@ MujocoConfig::MujocoConfig(const Arguments& arguments, MujocoTraits traits)
       info(std::move(traits.info)),
       forces(traits.forces),
       carried_size(static_cast<std::size_t>(mj_stateSize(model.get(), mujoco::kCarried))),
+      keyframe(keyframe_of(*model, arguments)),
       action_size(nu()),
       variation(*model, arguments.ranges("randomize")),
-      simulators(*model) {}
+      simulators(*model, keyframe) {}
 
 void MujocoConfig::require(int least_qpos, int least_qvel, const char* expected) const {
   if (model->nq < least_qpos || model->nv < least_qvel) refuse(*model, expected);

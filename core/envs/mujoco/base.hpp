@@ -68,6 +68,7 @@ struct MujocoConfig {
   std::vector<Column> info;
   bool forces;
   std::size_t carried_size;
+  int keyframe;                 // where episodes start; -1: at the model's reference
   std::size_t obs_size = 0;     // set by the task's configuration
   std::size_t action_size = 0;  // the number of actuators, unless a task sets another
   mujoco::Variation variation;
@@ -113,14 +114,18 @@ class MujocoEnv {
       base_->variation.draw(random, factors_);
       own_model_->apply(factors_, *data);
     }
-    mj_resetData(&model(), &*data);
+    if (base_->keyframe < 0) {
+      mj_resetData(&model(), &*data);
+    } else {
+      mj_resetDataKeyframe(&model(), &*data, base_->keyframe);
+    }
     task().start(random, *data);
     mj_getState(&model(), &*data, previous_.data(), mujoco::kCarried);
     mj_forward(&model(), &*data);
     mj_getState(&model(), &*data, carried_.data(), mujoco::kCarried);
     std::fill(std::begin(data->warning), std::end(data->warning), mjWarningStat{});  // the first step will tell
     stepped_ = 0;
-    std::fill(controls_.begin(), controls_.end(), 0.0);
+    std::copy_n(data->ctrl, controls_.size(), controls_.begin());
     std::fill(values_.begin(), values_.end(), 0.0);
     task().look(*data);
   }

@@ -52,19 +52,62 @@ Model load(const std::string& path) {
     throw std::invalid_argument("xml_file=" + path + " is no model that MuJoCo can use: " + failure.what());
   }
   if (!model) throw std::invalid_argument("xml_file=" + path + " is no model that MuJoCo can use: " + error);
-  return Model(model);
+  Model loaded(model);
+  if ((model->opt.enableflags & mjENBL_SLEEP) != 0) {
+    throw std::invalid_argument("xml_file=" + path +
+                                " lets bodies sleep, and what sleeps is not part of MuJoCo's state: an environment "
+                                "could not be saved. Remove the flag sleep=\"enable\".");
+  }
+  spare_work(*model);
+  return loaded;
+}
+
+void spare_work(mjModel& model) {
+  // Islands are parts of the constraint problem that do not touch each other: a single tree has only one.
+  if (model.ntree <= 1) model.opt.disableflags |= mjDSBL_ISLAND;
+  if (model.npair > 0 || model.nflex > 0) return;
+  for (int i = 0; i < model.ngeom; ++i) {
+    for (int j = 0; j < model.ngeom; ++j) {
+      if ((model.geom_contype[i] & model.geom_conaffinity[j]) != 0) return;
+    }
+  }
+  model.opt.disableflags |= mjDSBL_CONTACT;  // no two geoms may collide
+}
+
+int count_of(const mjModel& model, mjtObj type) {
+  switch (type) {
+    case mjOBJ_BODY:
+      return static_cast<int>(model.nbody);
+    case mjOBJ_JOINT:
+      return static_cast<int>(model.njnt);
+    case mjOBJ_GEOM:
+      return static_cast<int>(model.ngeom);
+    case mjOBJ_SITE:
+      return static_cast<int>(model.nsite);
+    case mjOBJ_ACTUATOR:
+      return static_cast<int>(model.nactuator);
+    case mjOBJ_SENSOR:
+      return static_cast<int>(model.nsensor);
+    case mjOBJ_KEY:
+      return static_cast<int>(model.nkey);
+    default:
+      return 0;
+  }
 }
 
 int id_of(const mjModel& model, mjtObj type, const std::string& name) {
   const int id = mj_name2id(&model, type, name.c_str());
   if (id >= 0) return id;
+  const int count = count_of(model, type);
+  const bool digits = !name.empty() && name.size() < 9 && name.find_first_not_of("0123456789") == std::string::npos;
+  if (digits && std::stoi(name) < count) return std::stoi(name);
   std::string known;
-  for (int i = 0; const char* each = mj_id2name(&model, type, i); ++i) {
-    if (*each == '\0') continue;
-    known += (known.empty() ? "" : ", ") + std::string(each);
+  for (int i = 0; i < count; ++i) {
+    const char* each = mj_id2name(&model, type, i);
+    known += (i == 0 ? "" : ", ") + (each && *each ? std::string(each) : std::to_string(i));
   }
-  throw std::invalid_argument("the model has no " + std::string(mju_type2Str(type)) + " called '" + name +
-                              "'. There are: " + (known.empty() ? "none with a name" : known) + ".");
+  throw std::invalid_argument("the model has no " + std::string(mju_type2Str(type)) + " '" + name +
+                              "'. There are: " + (known.empty() ? "none" : known) + ".");
 }
 
 std::uint8_t advance(const mjModel& model, mjData& data, int count, bool forces) {
@@ -91,9 +134,10 @@ mjData* Simulators::take() {
     if (slot.load(std::memory_order_relaxed) == nullptr) continue;
     if (mjData* data = slot.exchange(nullptr, std::memory_order_acquire)) return data;
   }
-  mjData* data = mj_makeData(&model_);
+  Data data(mj_makeData(&model_));
   if (!data) throw std::bad_alloc();
-  return data;
+  if (keyframe_ >= 0) mj_resetDataKeyframe(&model_, data.get(), keyframe_);
+  return data.release();
 }
 
 void Simulators::give_back(mjData* data) {

@@ -37,7 +37,12 @@ class Guard {
 
 Model load(const std::string& path);
 
-// The number of a named body, site, ... of a model; refuses a name that is not there and lists those that are.
+// Switches off what such a model has no use for; no result changes by a bit.
+void spare_work(mjModel& model);
+
+// The number of a body, site, ... by its name or, for those without one, its number as text. Refuses what is not there
+// and lists what is.
+int count_of(const mjModel& model, mjtObj type);
 int id_of(const mjModel& model, mjtObj type, const std::string& name);
 
 // All that a simulation carries from one step to the next, if nothing but its controls is set from outside.
@@ -66,7 +71,8 @@ std::uint8_t advance(const mjModel& model, mjData& data, int count, bool forces)
 // that thread's cache, and thousands of environments need no more of it than there are threads.
 class Simulators {
  public:
-  explicit Simulators(const mjModel& model) : model_(model) {}
+  // Workspaces start from a keyframe, if it is not -1.
+  Simulators(const mjModel& model, int keyframe) : model_(model), keyframe_(keyframe) {}
   ~Simulators();
   Simulators(const Simulators&) = delete;
   Simulators& operator=(const Simulators&) = delete;
@@ -101,6 +107,7 @@ class Simulators {
   void give_back(mjData* data);
 
   const mjModel& model_;
+  const int keyframe_;
   std::array<Slot, kSlots> slots_;
 };
 

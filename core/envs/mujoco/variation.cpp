@@ -1,7 +1,11 @@
 #include "variation.hpp"
 
+#include <mujoco/mjxmacro.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <map>
 
 #include "simulator.hpp"
@@ -16,17 +20,18 @@ struct FieldSpec {
   Field field;
   mjtObj type;    // whose parts have names
   bool positive;  // whether a factor of zero is refused
+  std::vector<const char*> arrays;
 };
 
-constexpr FieldSpec kFields[] = {
-    {"mass", Field::kMass, mjOBJ_BODY, true},
-    {"friction", Field::kFriction, mjOBJ_GEOM, false},
-    {"gain", Field::kGain, mjOBJ_ACTUATOR, false},
-    {"damping", Field::kDamping, mjOBJ_JOINT, false},
-    {"stiffness", Field::kStiffness, mjOBJ_JOINT, false},
-    {"armature", Field::kArmature, mjOBJ_JOINT, false},
-    {"frictionloss", Field::kFrictionLoss, mjOBJ_JOINT, false},
-    {"gravity", Field::kGravity, mjOBJ_UNKNOWN, false},
+const FieldSpec kFields[] = {
+    {"mass", Field::kMass, mjOBJ_BODY, true, {"body_mass", "body_inertia"}},
+    {"friction", Field::kFriction, mjOBJ_GEOM, false, {"geom_friction"}},
+    {"gain", Field::kGain, mjOBJ_ACTUATOR, false, {"actuator_gainprm", "actuator_biasprm"}},
+    {"damping", Field::kDamping, mjOBJ_JOINT, false, {"dof_damping"}},
+    {"stiffness", Field::kStiffness, mjOBJ_JOINT, false, {"jnt_stiffness"}},
+    {"armature", Field::kArmature, mjOBJ_JOINT, false, {"dof_armature"}},
+    {"frictionloss", Field::kFrictionLoss, mjOBJ_JOINT, false, {"dof_frictionloss"}},
+    {"gravity", Field::kGravity, mjOBJ_UNKNOWN, false, {}},
 };
 
 const FieldSpec& spec_of(const std::string& key) {
@@ -40,21 +45,6 @@ const FieldSpec& spec_of(const std::string& key) {
                               "; each also for one part, such as 'mass:torso'.");
 }
 
-int count_of(const mjModel& model, mjtObj type) {
-  switch (type) {
-    case mjOBJ_BODY:
-      return static_cast<int>(model.nbody);
-    case mjOBJ_GEOM:
-      return static_cast<int>(model.ngeom);
-    case mjOBJ_ACTUATOR:
-      return static_cast<int>(model.nu);
-    case mjOBJ_JOINT:
-      return static_cast<int>(model.njnt);
-    default:
-      return 1;
-  }
-}
-
 void check(const FieldSpec& spec, const NamedRange& range) {
   const bool good = std::isfinite(range.low) && std::isfinite(range.high) && range.low >= 0.0;
   if (good && (range.low > 0.0 || !spec.positive)) return;
@@ -63,8 +53,23 @@ void check(const FieldSpec& spec, const NamedRange& range) {
                               (spec.positive ? "above 0." : "0 or more."));
 }
 
-std::size_t size(mjtSize count, int width) {
-  return static_cast<std::size_t>(count) * static_cast<std::size_t>(width);
+int part_of(const mjModel& model, const FieldSpec& spec, const std::string& key) {
+  try {
+    if (spec.type == mjOBJ_UNKNOWN) throw std::invalid_argument(std::string(spec.name) + " has no parts.");
+    return id_of(model, spec.type, key.substr(key.find(':') + 1));
+  } catch (const std::invalid_argument& failure) {
+    throw std::invalid_argument("randomize['" + key + "']: " + failure.what());
+  }
+}
+
+// Of muscles and the like, the parameters are not factors of the force.
+void check_linear(const mjModel& model, int actuator) {
+  const auto linear = [](int type) { return type == mjGAIN_FIXED || type == mjGAIN_AFFINE; };
+  const int bias = model.actuator_biastype[actuator];
+  if (linear(model.actuator_gaintype[actuator]) && (bias == mjBIAS_NONE || bias == mjBIAS_AFFINE)) return;
+  const char* name = mj_id2name(&model, mjOBJ_ACTUATOR, actuator);
+  throw std::invalid_argument("randomize['gain']: actuator '" + std::string(name ? name : std::to_string(actuator)) +
+                              "' has no gain that a factor could scale. Name the others, such as 'gain:hip'.");
 }
 
 }  // namespace
@@ -78,13 +83,13 @@ Variation::Variation(const mjModel& model, const std::vector<NamedRange>& ranges
       if ((colon != std::string::npos) != named) continue;
       const FieldSpec& spec = spec_of(range.name);
       check(spec, range);
-      if (named && spec.type == mjOBJ_UNKNOWN) {
-        throw std::invalid_argument("randomize['" + range.name + "']: " + spec.name + " has no parts.");
-      }
-      const int only = named ? id_of(model, spec.type, range.name.substr(colon + 1)) : -1;
+      const int only = named ? part_of(model, spec, range.name) : -1;
       const int first = spec.field == Field::kMass ? 1 : 0;  // the world has no mass
-      for (int i = first; i < count_of(model, spec.type); ++i) {
-        if (only < 0 || only == i) parts[{spec.field, i}] = {spec.field, i, range.low, range.high};
+      const int end = spec.type == mjOBJ_UNKNOWN ? 1 : count_of(model, spec.type);
+      for (int i = first; i < end; ++i) {
+        if (only >= 0 && only != i) continue;
+        if (spec.field == Field::kGain) check_linear(model, i);
+        parts[{spec.field, i}] = {spec.field, i, range.low, range.high};
       }
     }
   }
@@ -120,45 +125,37 @@ VariedModel::VariedModel(const mjModel& shared, const Variation& variation)
       variation_(variation),
       model_(shared),
       derives_(variation.varies(Field::kMass) || variation.varies(Field::kArmature)) {
-  if (variation.varies(Field::kMass)) {
-    own(&mjModel::body_mass, size(shared.nbody, 1));
-    own(&mjModel::body_inertia, size(shared.nbody, 3));
+  // What belongs to the shared model must not be freed or copied through this one.
+  model_.buffer = nullptr;
+  model_.nbuffer = 0;
+  for (const FieldSpec& spec : kFields) {
+    if (!variation.varies(spec.field)) continue;
+    for (const char* array : spec.arrays) own(array);
   }
-  if (variation.varies(Field::kFriction)) own(&mjModel::geom_friction, size(shared.ngeom, 3));
-  if (variation.varies(Field::kGain)) {
-    own(&mjModel::actuator_gainprm, size(shared.nu, mjNGAIN));
-    own(&mjModel::actuator_biasprm, size(shared.nu, mjNBIAS));
-  }
-  if (variation.varies(Field::kDamping)) own(&mjModel::dof_damping, size(shared.nv, 1));
-  if (variation.varies(Field::kStiffness)) own(&mjModel::jnt_stiffness, size(shared.njnt, 1));
-  if (variation.varies(Field::kArmature)) own(&mjModel::dof_armature, size(shared.nv, 1));
-  if (variation.varies(Field::kFrictionLoss)) own(&mjModel::dof_frictionloss, size(shared.nv, 1));
-  if (derives_) own_derived();
+  if (!derives_) return;
+  // All that mj_setConst writes, were it only the same numbers again: other threads are reading the shared ones.
+#define X(name, fixed, kin0, inert0, spring) \
+  if constexpr ((((fixed) | (kin0) | (inert0) | (spring)) & mjSC_OUT) != 0) own(#name);
+  MJSETCONST_ARRAYS
+#undef X
 }
 
-void VariedModel::own(mjtNum* mjModel::* array, std::size_t count) {
-  arrays_.push_back(std::make_unique<mjtNum[]>(count));
-  std::copy_n(shared_.*array, count, arrays_.back().get());
-  model_.*array = arrays_.back().get();
-}
-
-// All that mj_setConst writes, were it only the same numbers again: other threads are reading the shared ones.
-void VariedModel::own_derived() {
-  own(&mjModel::body_subtreemass, size(shared_.nbody, 1));
-  own(&mjModel::body_invweight0, size(shared_.nbody, 2));
-  own(&mjModel::dof_invweight0, size(shared_.nv, 1));
-  own(&mjModel::dof_M0, size(shared_.nv, 1));
-  own(&mjModel::tendon_length0, size(shared_.ntendon, 1));
-  own(&mjModel::tendon_invweight0, size(shared_.ntendon, 1));
-  own(&mjModel::tendon_lengthspring, size(shared_.ntendon, 2));
-  own(&mjModel::actuator_length0, size(shared_.nu, 1));
-  own(&mjModel::actuator_acc0, size(shared_.nu, 1));
-  own(&mjModel::cam_pos0, size(shared_.ncam, 3));
-  own(&mjModel::cam_poscom0, size(shared_.ncam, 3));
-  own(&mjModel::cam_mat0, size(shared_.ncam, 9));
-  own(&mjModel::light_pos0, size(shared_.nlight, 3));
-  own(&mjModel::light_poscom0, size(shared_.nlight, 3));
-  own(&mjModel::light_dir0, size(shared_.nlight, 3));
+// Gives this model its own copy of an array. MJ_M is how MuJoCo's list of arrays names the model's sizes.
+#undef MJ_M
+#define MJ_M(size) shared_.size
+void VariedModel::own(std::string_view array) {
+#define X(type, name, rows, columns)                                                               \
+  if (array == #name) {                                                                            \
+    const std::size_t bytes =                                                                      \
+        static_cast<std::size_t>(shared_.rows) * static_cast<std::size_t>(columns) * sizeof(type); \
+    arrays_.push_back(std::make_unique<std::max_align_t[]>(bytes / sizeof(std::max_align_t) + 1)); \
+    if (bytes > 0) std::memcpy(arrays_.back().get(), shared_.name, bytes);                         \
+    model_.name = reinterpret_cast<type*>(arrays_.back().get());                                   \
+  }
+#define XNV X
+  MJMODEL_POINTERS
+#undef XNV
+#undef X
 }
 
 void VariedModel::apply(const std::vector<double>& factors, mjData& scratch) {

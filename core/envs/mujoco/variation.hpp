@@ -3,9 +3,11 @@
 
 #include <mujoco/mujoco.h>
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../../env.hpp"
@@ -47,13 +49,12 @@ class VariedModel {
   void apply(const std::vector<double>& factors, mjData& scratch);
 
  private:
-  void own(mjtNum* mjModel::* array, std::size_t size);
-  void own_derived();
+  void own(std::string_view array);
 
   const mjModel& shared_;
   const Variation& variation_;
   mjModel model_;
-  std::vector<std::unique_ptr<mjtNum[]>> arrays_;
+  std::vector<std::unique_ptr<std::max_align_t[]>> arrays_;
   bool derives_;  // whether constants follow from what is varied
 };
 
