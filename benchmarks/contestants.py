@@ -12,6 +12,7 @@ import math
 import os
 import platform
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tasks import ACTIONS, GYMNASIUM_NAMES
+from benchmarks.tasks import ACTIONS, GYMNASIUM_NAMES, MUJOCO
 from benchmarks.turns import Contestant, Turn, serve
 
 # Enough that a turn rarely sees an action twice, little enough that drawing and reading it stays cheap.
@@ -40,6 +41,9 @@ class Setting:
     batch_size: int | None = None
     num_workers: int | None = None
     env_kwargs: dict[str, Any] = field(default_factory=dict)
+    fresh: bool = False
+    """Every turn starts from a reset, not timed, as the bare loop's always do: for tasks whose steps cost more or less
+    as an episode goes on."""
 
     def contestant(self, name: str, interpreter: str) -> Contestant:
         """This setting as a process to be started."""
@@ -68,6 +72,8 @@ def stepping(env: Any, setting: Setting) -> Turn:
     def turn(steps: int) -> tuple[int, float]:
         calls = math.ceil(steps / setting.num_envs)
         rows = islice(cycle(list(actions.draw(calls))), calls)
+        if setting.fresh:
+            env.reset(seed=0)
         step = env.step
         start = time.perf_counter()
         for row in rows:
@@ -184,9 +190,21 @@ def main() -> None:
     """Serves the setting given as the only argument."""
     setting = Setting(**json.loads(sys.argv[1]))
     set_up, packages = KINDS[setting.kind]
+    if setting.task in MUJOCO and setting.kind != "envpool":  # which has an engine of its own inside, MuJoCo 3.6.0
+        packages = (*packages, "mujoco")
     warnings.simplefilter("ignore")  # an old version number or a space's precision is no news here
     versions = {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
-    serve(lambda: (set_up(setting), {"versions": versions}))
+
+    def ready() -> tuple[Turn, dict[str, Any]]:
+        for name in packages:
+            import_module(name)
+        start = time.perf_counter()
+        turn = set_up(setting)
+        return turn, {"versions": versions, "create_s": time.perf_counter() - start}
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # MuJoCo leaves a MUJOCO_LOG.TXT wherever it warns
+        serve(ready)
 
 
 if __name__ == "__main__":

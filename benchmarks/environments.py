@@ -10,70 +10,30 @@ import argparse
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.contestants import Setting
-from benchmarks.paired import Pair, Plan, compare, measure, short_number
-from benchmarks.results import RESULTS, Amount, Experiment, Section, machine_facts, write_section
+from benchmarks.mujoco import mujoco, mujoco_memory
+from benchmarks.paired import Pair, Plan, short_number
+from benchmarks.questions import LIMIT, Bench, Question, against_peers, in_words
+from benchmarks.results import RESULTS, Amount, Section, machine_facts, write_section
 from benchmarks.tasks import CLASSIC, TOY
 from benchmarks.turns import ContestantError, ContestantProcess
 
 PEERS = "benchmarks/.venv/bin/python"
-LIMIT = "bare loop"
 FULL = Plan(rounds=25)
 QUICK = Plan(rounds=3, warmup_rounds=1, turn_s=0.05)
 MEGABYTE = 2.0**20
 
 
-@dataclass(frozen=True)
-class Question:
-    """Who runs what, and which ratios are asked for. The limit runs along with every question."""
-
-    words: str
-    settings: dict[str, Setting]
-    """Contestants by name; the first is the one whose rate stands for the question."""
-    pairs: tuple[Pair, ...]
-    share_target: float | None = None
-    """The least share of the limit that the first contestant must reach."""
-
-
-@dataclass(frozen=True)
-class Bench:
-    """What a section needs to be measured."""
-
-    plan: Plan
-    peers: str
-    steps_for_memory: int = 1_000_000
-    task_sizes: tuple[int, ...] = (8, 64)
-    """Environments in a batch, where every task is measured."""
-
-    def answer(self, question: Question) -> Experiment:
-        """Measures one question."""
-        print(question.words, file=sys.stderr, flush=True)
-        first, setting = next(iter(question.settings.items()))
-        limit = Setting(LIMIT, setting.task, setting.num_envs, env_kwargs=setting.env_kwargs)
-        contestants = [
-            setting.contestant(name, self.interpreter(setting.kind))
-            for name, setting in {**question.settings, LIMIT: limit}.items()
-        ]
-        measurement = measure(contestants, self.plan)
-        pairs = (*question.pairs, Pair(first, LIMIT, question.share_target))
-        comparisons = [compare(measurement.rates, pair, limit=LIMIT) for pair in pairs]
-        return Experiment(question.words, first, LIMIT, measurement, comparisons)
-
-    def interpreter(self, kind: str) -> str:
-        """The Python that has this contestant's libraries: ours, or the peers'."""
-        return self.peers if kind.startswith(("envpool", "gymnasium")) else sys.executable
-
-
 def cartpole(bench: Bench) -> Section:
     """The task that everybody measures, at two sizes, against everybody who is fast at it."""
     questions = [
-        _against_peers(
+        against_peers(
             "CartPole-v1",
             num_envs,
             {"envpool": over_envpool, "gymnasium numpy": 1.0},
@@ -82,7 +42,7 @@ def cartpole(bench: Bench) -> Section:
         for num_envs, over_envpool, share in ((64, 5.0, None), (1024, 10.0, 0.80))
     ]
     about = "One step call for all environments, against EnvPool and against Gymnasium's NumPy-vectorised CartPole."
-    return _section(bench, "cartpole", "CartPole", about, 1, questions)
+    return bench.section("cartpole", "CartPole", about, 1, questions)
 
 
 def tasks(bench: Bench) -> Section:
@@ -90,30 +50,30 @@ def tasks(bench: Bench) -> Section:
     # Ratios of tens and hundreds need fewer rounds than those near one.
     bench = replace(bench, plan=replace(bench.plan, rounds=min(bench.plan.rounds, 9)))
     questions = [
-        _against_peers(task, num_envs, {"gymnasium async": 2.8, "gymnasium sync": None, "envpool": None})
+        against_peers(task, num_envs, {"gymnasium async": 2.8, "gymnasium sync": None, "envpool": None})
         for task in (*CLASSIC, *TOY)
         for num_envs in bench.task_sizes
     ]
     about = "Against Gymnasium's AsyncVectorEnv (a process per environment), its SyncVectorEnv (a loop) and EnvPool."
-    return _section(bench, "tasks", "Every task", about, 2, questions)
+    return bench.section("tasks", "Every task", about, 2, questions)
 
 
 def classic(bench: Bench) -> Section:
     """What the pool and the Python call cost where a step costs next to nothing."""
-    questions = [_against_peers(task, 1024, {}, share_target=0.80) for task in CLASSIC]
+    questions = [against_peers(task, 1024, {}, share_target=0.80) for task in CLASSIC]
     about = "1024 environments that cost next to nothing: the share of the limit shows what the pool and the call cost."
-    return _section(bench, "classic", "Large batches", about, 3, questions)
+    return bench.section("classic", "Large batches", about, 3, questions)
 
 
 def busy(bench: Bench) -> Section:
     """Environments whose step has a known price."""
     steady = [
-        _against_peers("Busy-v0", num_envs, {}, share_target=share, env_kwargs=_priced(20.0))
+        against_peers("Busy-v0", num_envs, {}, share_target=share, env_kwargs=_priced(20.0))
         for num_envs, share in ((64, 0.95), (8, 0.90))
     ]
     uneven = _priced(200.0, spread="exponential")
     first_ready = Question(
-        _words("Busy-v0", 64, uneven) + ", batches of 16",
+        in_words("Busy-v0", 64, uneven) + ", batches of 16",
         {
             "raceway async": Setting("raceway async", "Busy-v0", 64, batch_size=16, env_kwargs=uneven),
             "raceway": Setting("raceway", "Busy-v0", 64, env_kwargs=uneven),
@@ -121,14 +81,14 @@ def busy(bench: Bench) -> Section:
         (Pair("raceway async", "raceway", 1.0),),
     )
     about = "A task that only computes, for a fixed or an exponentially spread time; async serves whoever is ready."
-    return _section(bench, "busy", "Steps of a known price", about, 4, [*steady, first_ready])
+    return bench.section("busy", "Steps of a known price", about, 4, [*steady, first_ready])
 
 
 def contention(bench: Bench) -> Section:
     """More worker threads than CPUs."""
     questions = [_crowded("CartPole-v1", 1024, {}), _crowded("Busy-v0", 64, _priced(20.0))]
     about = "More worker threads than there are CPUs, against two workers."
-    return _section(bench, "contention", "Too many workers", about, 5, questions)
+    return bench.section("contention", "Too many workers", about, 5, questions)
 
 
 def memory(bench: Bench) -> Section:
@@ -150,27 +110,9 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "busy": busy,
     "contention": contention,
     "memory": memory,
+    "mujoco": mujoco,
+    "mujoco-memory": mujoco_memory,
 }
-
-
-def _section(bench: Bench, name: str, title: str, about: str, order: int, questions: Sequence[Question]) -> Section:
-    experiments = [bench.answer(question) for question in questions]
-    return Section(f"environments-{name}", title, about, order, experiments=experiments)
-
-
-def _against_peers(
-    task: str,
-    num_envs: int,
-    peers: dict[str, float | None],
-    *,
-    share_target: float | None = None,
-    env_kwargs: dict[str, Any] | None = None,
-) -> Question:
-    """Raceway's sync step against peers, each named by its kind, with the ratio that is wanted over it."""
-    kwargs = env_kwargs or {}
-    settings = {kind: Setting(kind, task, num_envs, env_kwargs=kwargs) for kind in ("raceway", *peers)}
-    pairs = tuple(Pair("raceway", kind, target) for kind, target in peers.items())
-    return Question(_words(task, num_envs, kwargs), settings, pairs, share_target)
 
 
 def _crowded(task: str, num_envs: int, env_kwargs: dict[str, Any]) -> Question:
@@ -180,7 +122,7 @@ def _crowded(task: str, num_envs: int, env_kwargs: dict[str, Any]) -> Question:
         for workers in (2, 8, 32, 64)
     }
     few, *many = settings
-    return Question(_words(task, num_envs, env_kwargs), settings, tuple(Pair(name, few, 0.90) for name in many))
+    return Question(in_words(task, num_envs, env_kwargs), settings, tuple(Pair(name, few, 0.90) for name in many))
 
 
 def _priced(step_us: float, **others: Any) -> dict[str, Any]:
@@ -211,13 +153,6 @@ def _growth(bench: Bench, words: str, setting: Setting) -> Amount:
     return Amount(words, what, grown, "MiB", 1.0, grown <= 1.0)
 
 
-def _words(task: str, num_envs: int, env_kwargs: dict[str, Any]) -> str:
-    """`Busy-v0 of 20 us, 64 envs`."""
-    price = f" of {env_kwargs['step_us']:g} us" if "step_us" in env_kwargs else ""
-    spread = f" ({env_kwargs['spread']})" if "spread" in env_kwargs else ""
-    return f"{task}{price}{spread}, {num_envs} envs"
-
-
 def summary_lines(section: Section) -> Iterator[str]:
     """The section's answers, one per line."""
     for experiment in section.experiments:
@@ -232,13 +167,14 @@ def summary_lines(section: Section) -> Iterator[str]:
 
 
 def _verdict(bound: str, target: float | None, reached: bool | None) -> str:
-    return "" if target is None else f"; wanted {bound} {target:g}: {'reached' if reached else 'MISSED'}"
+    return "" if target is None else f"; wanted {bound} {target:.3g}: {'reached' if reached else 'MISSED'}"
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.environments", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few short rounds, to see that it works; saves nothing")
     parser.add_argument("--only", choices=SECTIONS, action="append", metavar="NAME", help=", ".join(SECTIONS))
+    parser.add_argument("--match", default="", metavar="TEXT", help="only settings that have this; saves nothing")
     parser.add_argument("--peers", default=PEERS, help="the Python that has benchmarks/peers.txt installed")
     parser.add_argument("--out", type=Path, help="folder for the results, instead of benchmarks/results")
     return parser.parse_args(argv)
@@ -250,10 +186,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not Path(options.peers).exists():
         print(f"No interpreter at {options.peers}: the peers are not installed. `make bench` does it.", file=sys.stderr)
         return 2
-    bench = Bench(FULL, options.peers)
+    bench = Bench(FULL, options.peers, match=options.match)
     if options.quick:
-        bench = replace(bench, plan=QUICK, steps_for_memory=50_000, task_sizes=(8,))
-    folder = options.out or (None if options.quick else RESULTS)
+        bench = replace(bench, plan=QUICK, steps_for_memory=50_000, many_envs=256, task_sizes=(8,))
+    folder = options.out or (None if options.quick or options.match else RESULTS)
     machine = machine_facts()
     try:
         for name in options.only or SECTIONS:

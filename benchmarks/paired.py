@@ -33,6 +33,8 @@ class Plan:
     """About how long one turn lasts."""
     turn_timeout_s: float = 60.0
     """A contestant that needs longer for a turn hangs."""
+    stretch: float = 1.0
+    """How many times as long the turn of a slow contestant may be, to take as many steps as the fastest does."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Pair:
     below: str
     target: float | None = None
     """The least ratio wanted."""
+    or_share: float | None = None
+    """Where that is less: the ratio that this share of the limit would give."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ def measure(
             running.enter_context(ContestantProcess(contestant, turn_timeout_s=plan.turn_timeout_s))
             for contestant in contestants
         ]
-        steps = {process.name: calibrate(process, plan.turn_s) for process in processes}
+        steps = stretched({process.name: calibrate(process, plan.turn_s) for process in processes}, plan.stretch)
         for index in range(-plan.warmup_rounds, plan.rounds):
             found = {}
             for place in turn_order(len(processes), index):
@@ -118,6 +122,12 @@ def steps_for(steps: int, seconds: float, turn_s: float) -> int:
     return max(1, math.ceil(steps * min(_MAX_GROWTH, turn_s / seconds)))
 
 
+def stretched(steps: Mapping[str, int], stretch: float) -> dict[str, int]:
+    """The steps of everybody's turn: the fastest one's, or `stretch` times the own ones where those are fewer."""
+    most = max(steps.values())
+    return {name: min(most, math.ceil(own * stretch)) for name, own in steps.items()}
+
+
 def turn_order(count: int, round_index: int) -> list[int]:
     """0, 1, 2, ... in even rounds, backwards in odd ones."""
     forwards = list(range(count))
@@ -133,8 +143,11 @@ def compare(rates: Mapping[str, Sequence[float]], pair: Pair, *, limit: str | No
     if limit is not None:
         limit_ratio = float(np.median(ratios_by_round(rates[limit], rates[pair.below])))
         limit_share = float(np.median(ratios_by_round(rates[pair.above], rates[limit])))
-    reached = None if pair.target is None else ratio >= pair.target
-    return Comparison(pair.above, pair.below, ratio, low, high, limit_ratio, limit_share, pair.target, reached)
+    target = pair.target
+    if target is not None and pair.or_share is not None and limit_ratio is not None:
+        target = min(target, pair.or_share * limit_ratio)
+    reached = None if target is None else ratio >= target
+    return Comparison(pair.above, pair.below, ratio, low, high, limit_ratio, limit_share, target, reached)
 
 
 def ratios_by_round(above: Sequence[float], below: Sequence[float]) -> np.ndarray:

@@ -33,18 +33,22 @@ class Experiment:
     limit: str | None
     measurement: Measurement
     comparisons: Sequence[Comparison]
+    task: str = ""
+    num_envs: int = 0
+    plan: Plan | None = None
+    """Where it is not the whole run's."""
 
 
 @dataclass(frozen=True)
 class Amount:
-    """Something measured that is no ratio, and the most it may be."""
+    """Something measured that is no ratio, and the most it may be: of Raceway's, that is."""
 
     setting: str
     what: str
     value: float
     unit: str
-    at_most: float
-    reached: bool
+    at_most: float | None = None
+    reached: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,10 @@ class Section:
     """Tables are shown in this order."""
     experiments: Sequence[Experiment] = field(default_factory=tuple)
     amounts: Sequence[Amount] = field(default_factory=tuple)
+    block: str = "benchmarks"
+    """Which of README's blocks it stands in."""
+    by_task: bool = False
+    """A row per task, with its sizes side by side, instead of a row per experiment."""
 
 
 def write_section(section: Section, plan: Plan, machine: dict[str, Any], folder: Path = RESULTS) -> Path:
@@ -75,6 +83,8 @@ def section_record(section: Section, plan: Plan, machine: dict[str, Any]) -> dic
         "title": section.title,
         "about": section.about,
         "order": section.order,
+        "block": section.block,
+        "by_task": section.by_task,
         "machine": machine,
         "plan": asdict(plan),
         "experiments": [_experiment_record(experiment) for experiment in section.experiments],
@@ -88,6 +98,9 @@ def _experiment_record(experiment: Experiment) -> dict[str, Any]:
         "setting": experiment.setting,
         "reference": experiment.reference,
         "limit": experiment.limit,
+        "task": experiment.task,
+        "num_envs": experiment.num_envs,
+        **({} if experiment.plan is None else {"plan": asdict(experiment.plan)}),
         "contestants": {
             name: {
                 "rate": statistics.median(rates),

@@ -16,7 +16,7 @@ from benchmarks.paired import short_number
 from benchmarks.results import RESULTS
 
 README = Path("README.md")
-BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
+BLOCKS = ("benchmarks", "mujoco")
 NOTHING = "Nothing is measured yet: `make bench` does it."
 LIMIT_HEADING = "share of the limit"
 HOW_TO_READ = """\
@@ -24,6 +24,7 @@ Numbers are environment steps per second with random actions, the Python call in
 times as fast the first is as the second, the median over rounds in which both took turns, with its 95% interval in \
 brackets. *Share of the limit* compares with the same environments in a bare C++ loop, one thread per CPU and no pool \
 at all. ✓ and ✗ say whether the goal beside them is reached."""
+INTRODUCTIONS = {"benchmarks": HOW_TO_READ}
 
 
 def load_results(folder: Path) -> list[dict[str, Any]]:
@@ -32,11 +33,12 @@ def load_results(folder: Path) -> list[dict[str, Any]]:
     return sorted(sections, key=lambda section: (section["order"], section["name"]))
 
 
-def render(sections: Sequence[dict[str, Any]]) -> str:
-    """All tables as Markdown."""
+def render(sections: Sequence[dict[str, Any]], block: str = BLOCKS[0]) -> str:
+    """The tables of one of README's blocks as Markdown."""
+    sections = [section for section in sections if section.get("block", BLOCKS[0]) == block]
     if not sections:
         return NOTHING
-    parts, shown = [HOW_TO_READ], ""
+    parts, shown = [INTRODUCTIONS[block]] if block in INTRODUCTIONS else [], ""
     for section in sections:
         # Once for all the tables that follow from the same machine.
         if (line := machine_line(section["machine"])) != shown:
@@ -44,7 +46,8 @@ def render(sections: Sequence[dict[str, Any]]) -> str:
             shown = line
         parts.append(f"**{section['title']}.** {section['about']}")
         if section["experiments"]:
-            parts.append(_table(*ratio_table(section["experiments"])))
+            make = task_table if section.get("by_task") else ratio_table
+            parts.append(_table(*make(section["experiments"])))
         if section["amounts"]:
             parts.append(_table(["", "measured", "goal"], [_amount_row(amount) for amount in section["amounts"]]))
     if versions := versions_line(sections):
@@ -67,6 +70,27 @@ def ratio_table(experiments: Sequence[dict[str, Any]]) -> tuple[list[str], list[
     return ["", "steps/s", *headings], rows
 
 
+def task_table(experiments: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows: a row per task, with all of its largest batch and the limit's share of every size."""
+    sizes = sorted({experiment["num_envs"] for experiment in experiments}, reverse=True)
+    cells: dict[str, dict[str, str]] = {}
+    for experiment in experiments:
+        size = experiment["num_envs"]
+        row = cells.setdefault(experiment["task"], {})
+        for found in experiment["comparisons"]:
+            row[f"{_heading(experiment, found)}, {size} envs"] = _ratio_cell(found)
+        row[f"steps/s, {size} envs"] = _rate_cell(experiment)
+    pairs = {
+        _heading(experiment, found): None
+        for experiment in experiments
+        for found in experiment["comparisons"]
+        if _heading(experiment, found) != LIMIT_HEADING
+    }
+    header = [f"steps/s, {sizes[0]} envs", *(f"{LIMIT_HEADING}, {size} envs" for size in sizes)]
+    header += [f"{pair}, {sizes[0]} envs" for pair in pairs]
+    return ["", *header], [[task, *(row.get(name, "") for name in header)] for task, row in cells.items()]
+
+
 def machine_line(machine: dict[str, Any]) -> str:
     """Where and when, in one sentence."""
     cpus = f"{machine['cpus']} CPU{'s' if machine['cpus'] != 1 else ''}"
@@ -87,13 +111,19 @@ def versions_line(sections: Sequence[dict[str, Any]]) -> str:
     return f"Versions: {', '.join(sorted(found))}." if found else ""
 
 
-def with_tables(readme: str, tables: str) -> str:
-    """README's text with the tables between its two marks."""
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def marks(block: str) -> tuple[str, str]:
+    """The lines between which a block of README's is written."""
+    return f"<!-- {block}:begin -->", f"<!-- {block}:end -->"
+
+
+def with_tables(readme: str, tables: str, block: str = BLOCKS[0]) -> str:
+    """README's text with the tables between the block's two marks."""
+    first, last = marks(block)
+    before, begin, rest = readme.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"README has no place for the tables. Put the lines {BEGIN} and {END} where they belong.")
-    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+        raise ValueError(f"README has no place for the tables. Put the lines {first} and {last} where they belong.")
+    return f"{before}{first}\n{tables}\n{last}{after}"
 
 
 def _heading(experiment: dict[str, Any], found: dict[str, Any]) -> str:
@@ -114,12 +144,13 @@ def _ratio_cell(found: dict[str, Any]) -> str:
 
 
 def _amount_row(amount: dict[str, Any]) -> list[str]:
-    goal = f"≤ {amount['at_most']:g} {amount['unit']} {_mark(amount['reached'])}"
+    most = amount["at_most"]
+    goal = "" if most is None else f"≤ {most:g} {amount['unit']} {_mark(amount['reached'])}"
     return [f"{amount['setting']}: {amount['what']}", f"**{amount['value']:.2f}** {amount['unit']}", goal]
 
 
 def _goal(bound: str, target: float | None, reached: bool | None) -> str:
-    return "" if target is None else f", {bound} {target:g} {_mark(reached)}"
+    return "" if target is None else f", {bound} {target:.3g} {_mark(reached)}"
 
 
 def _mark(reached: bool | None) -> str:
@@ -145,12 +176,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Writes the tables, or with --check says whether README has them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when README is out of date")
-    parser.add_argument("--readme", type=Path, default=README, help="the file that has the two marks")
+    parser.add_argument("--readme", type=Path, default=README, help="the file that has the marks")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of results")
     options = parser.parse_args(argv)
     try:
         current = options.readme.read_text(encoding="utf-8")
-        wanted = with_tables(current, render(load_results(options.results)))
+        wanted, sections = current, load_results(options.results)
+        for block in BLOCKS:
+            wanted = with_tables(wanted, render(sections, block), block)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -20,13 +20,14 @@ class Discrete:
 
 @dataclass(frozen=True)
 class Continuous:
-    """One number between -bound and bound."""
+    """`size` numbers between -bound and bound."""
 
     bound: float
+    size: int = 1
 
     def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Uniform actions of this shape and a last axis of one, float32 as Gymnasium samples them."""
-        return generator.uniform(-self.bound, self.bound, size=(*shape, 1)).astype(np.float32)
+        """Uniform actions of this shape and a last axis of `size`, float32 as Gymnasium samples them."""
+        return generator.uniform(-self.bound, self.bound, size=(*shape, self.size)).astype(np.float32)
 
 
 CLASSIC: dict[str, Discrete | Continuous] = {
@@ -46,10 +47,24 @@ TOY: dict[str, Discrete | Continuous] = {
     "Blackjack-v1": Discrete(2),
 }
 
+MUJOCO: dict[str, Discrete | Continuous] = {
+    "Ant-v5": Continuous(1.0, 8),
+    "HalfCheetah-v5": Continuous(1.0, 6),
+    "Hopper-v5": Continuous(1.0, 3),
+    "Walker2d-v5": Continuous(1.0, 6),
+    "Humanoid-v5": Continuous(0.4, 17),
+    "HumanoidStandup-v5": Continuous(0.4, 17),
+    "Swimmer-v5": Continuous(1.0, 2),
+    "Reacher-v5": Continuous(1.0, 2),
+    "Pusher-v5": Continuous(2.0, 7),
+    "InvertedPendulum-v5": Continuous(3.0, 1),
+    "InvertedDoublePendulum-v5": Continuous(1.0, 1),
+}
+
 # Computes (or waits) for a given time and nothing else: what a pool costs shows at a known price per step.
 SYNTHETIC: dict[str, Discrete | Continuous] = {"Busy-v0": Discrete(2)}
 
-ACTIONS = {**CLASSIC, **TOY, **SYNTHETIC}
+ACTIONS = {**CLASSIC, **TOY, **MUJOCO, **SYNTHETIC}
 
 # Gymnasium 1.4 has only Taxi-v4, which by default is the same game.
 GYMNASIUM_NAMES = {"Taxi-v3": "Taxi-v4"}

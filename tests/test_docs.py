@@ -27,6 +27,17 @@ def test_examples_of_the_readme_run(index: int, tmp_path: Path) -> None:
     assert done.stderr == b""
 
 
+def test_examples_of_the_mujoco_page_run(tmp_path: Path) -> None:
+    page = ROOT / "docs/mujoco.md"
+    (tmp_path / "robot.xml").write_text(blocks(page, "xml")[0])
+    for code in blocks(page, "python"):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, timeout=60, capture_output=True
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stderr == b""
+
+
 def test_the_native_environment_of_the_docs_compiles_and_makes_a_table(tmp_path: Path) -> None:
     compiler = shutil.which("c++") or shutil.which("g++")
     assert compiler, "no C++ compiler"

@@ -7,8 +7,9 @@ import pytest
 
 from benchmarks import contestants
 from benchmarks.contestants import Actions, Setting
-from benchmarks.environments import SECTIONS, Bench, Question
+from benchmarks.environments import SECTIONS
 from benchmarks.paired import Measurement, Plan
+from benchmarks.questions import Bench, Question
 from benchmarks.results import Experiment
 from benchmarks.tasks import ACTIONS, Continuous, Discrete
 from benchmarks.turns import TurnResult
@@ -23,9 +24,11 @@ class CountingPool:
         self.ready: list[int] = []
         self.received = 0
         self.actions: list[np.ndarray] = []
+        self.reset_after: list[int] = []
 
-    def reset(self) -> None:
-        """Nothing to reset."""
+    def reset(self, seed: int | None = None) -> None:
+        """Remembers how many calls came before."""
+        self.reset_after.append(len(self.actions))
 
     def step(self, actions: np.ndarray) -> None:
         self.actions.append(actions)
@@ -53,7 +56,7 @@ def test_actions_have_the_tasks_type_shape_and_range():
             assert set(np.unique(drawn)) == set(range(space.n))
         else:
             assert isinstance(space, Continuous)
-            assert (drawn.shape, drawn.dtype) == ((100, 8, 1), np.float32)
+            assert (drawn.shape, drawn.dtype) == ((100, 8, space.size), np.float32)
             assert 0.9 * space.bound < np.abs(drawn).max() <= space.bound
 
 
@@ -71,6 +74,15 @@ def test_sync_turn_counts_whole_batches_of_environment_steps():
     assert steps == 24
     assert seconds > 0
     assert [len(row) for row in pool.actions] == [8, 8, 8]
+
+
+def test_fresh_turns_start_from_a_reset_and_others_go_on():
+    for fresh, resets in ((False, [0]), (True, [0, 0, 3])):
+        pool = CountingPool(8, None)
+        turn = contestants.stepping(pool, Setting("raceway", "Ant-v5", 8, fresh=fresh))
+        turn(24)
+        turn(24)
+        assert pool.reset_after == resets
 
 
 def test_async_turn_times_all_that_it_counts(monkeypatch: pytest.MonkeyPatch):
@@ -115,6 +127,7 @@ def test_every_section_asks_answerable_questions(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Bench, "answer", remember)
     monkeypatch.setattr("benchmarks.environments.ContestantProcess", _NoProcess)
+    monkeypatch.setattr("benchmarks.mujoco.ContestantProcess", _NoProcess)
     for section in SECTIONS.values():
         section(Bench(Plan(), "python"))
     assert len({question.words for question in asked if len(question.settings) > 1}) > 20
@@ -129,8 +142,9 @@ def test_every_section_asks_answerable_questions(monkeypatch: pytest.MonkeyPatch
 class _NoProcess:
     """Stands for a contestant whose memory never grows."""
 
-    def __init__(self, contestant: object, turn_timeout_s: float) -> None:
+    def __init__(self, contestant: object, turn_timeout_s: float = 60.0) -> None:
         del contestant, turn_timeout_s
+        self.facts = {"create_s": 1.0}
 
     def __enter__(self) -> Self:
         return self

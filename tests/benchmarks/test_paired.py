@@ -10,6 +10,7 @@ from benchmarks.paired import (
     ratios_by_round,
     short_number,
     steps_for,
+    stretched,
     turn_order,
 )
 
@@ -46,6 +47,14 @@ def test_target_is_reached_by_the_median(target: float | None, reached: bool | N
     assert compare(rates, Pair("ours", "peer", target)).reached is reached
 
 
+@pytest.mark.parametrize(("limit", "target", "reached"), [(10.0, 2.8, False), (5.0, 2.25, True)])
+def test_target_gives_way_to_a_share_of_the_limit_where_that_is_less(limit: float, target: float, reached: bool):
+    rates = {"ours": [4.6, 4.6], "peer": [2.0, 2.0], "limit": [limit, limit]}
+    found = compare(rates, Pair("ours", "peer", 2.8, or_share=0.9), limit="limit")
+    assert found.target == pytest.approx(target)
+    assert found.reached is reached
+
+
 def test_interval_is_the_same_every_time_and_holds_the_median():
     values = [1.0, 1.2, 0.9, 1.1, 1.05, 0.95, 1.3]
     low, high = median_interval(values)
@@ -77,6 +86,11 @@ def test_next_number_of_steps_aims_at_the_turn_but_grows_slowly():
     assert steps_for(100, 0.1, 0.2) == 200
     assert steps_for(100, 1e-6, 0.2) == 1000
     assert steps_for(1, 10.0, 0.2) == 1
+
+
+def test_slow_turns_are_stretched_towards_the_fastest_ones_steps_and_no_further():
+    assert stretched({"fast": 900, "slow": 300, "slowest": 100}, 4.0) == {"fast": 900, "slow": 900, "slowest": 400}
+    assert stretched({"fast": 900, "slow": 300}, 1.0) == {"fast": 900, "slow": 300}
 
 
 @pytest.mark.parametrize(

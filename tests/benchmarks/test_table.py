@@ -1,6 +1,7 @@
 """Results and the tables made of them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,13 @@ MACHINE: dict[str, Any] = {
 }
 
 
-def experiment(setting: str = "CartPole-v1, 64 envs") -> Experiment:
+def experiment(setting: str = "CartPole-v1, 64 envs", num_envs: int = 64) -> Experiment:
     rates = {"raceway": [9e6] * 3, "envpool": [3e5] * 3, "bare loop": [10e6] * 3}
     facts: dict[str, dict[str, Any]] = {name: {} for name in rates} | {"envpool": {"versions": {"envpool": "1.2.5"}}}
     measurement = Measurement(rates, dict.fromkeys(rates, 1000), facts)
     pairs = (Pair("raceway", "bare loop", 0.95), Pair("raceway", "envpool", 5.0))
     comparisons = [compare(rates, pair, limit="bare loop") for pair in pairs]
-    return Experiment(setting, "raceway", "bare loop", measurement, comparisons)
+    return Experiment(setting, "raceway", "bare loop", measurement, comparisons, setting.split(",")[0], num_envs)
 
 
 @pytest.fixture
@@ -71,16 +72,54 @@ def test_a_section_from_another_machine_says_so(results: Path):
     assert "Difference Engine" in table.render(table.load_results(results))
 
 
+def test_a_section_stands_in_its_own_block(results: Path):
+    section = Section("b", "Robots", "They walk.", 3, experiments=[experiment()], block="mujoco")
+    write_section(section, Plan(), MACHINE, results)
+    found = table.load_results(results)
+    assert "Robots" not in table.render(found)
+    assert table.render(found, "mujoco").startswith("Measured on Abacus 3000")
+    assert "Robots" in table.render(found, "mujoco")
+
+
+def test_a_row_per_task_has_all_of_the_largest_batch_and_every_share(results: Path):
+    experiments = [experiment("Ant-v5, 64 envs", 64), experiment("Ant-v5, 8 envs", 8), experiment("Pusher-v5", 8)]
+    section = Section("b", "Robots", "They walk.", 3, experiments=experiments, block="mujoco", by_task=True)
+    write_section(section, Plan(), MACHINE, results)
+    lines = table.render(table.load_results(results), "mujoco").splitlines()
+    share, ratio = "**0.90** (0.90 to 0.90), ≥ 0.95 ✗", "**30.0** (30.0 to 30.0), ≥ 5 ✓"
+    shares = "share of the limit, 64 envs | share of the limit, 8 envs"
+    assert f"|  | steps/s, 64 envs | {shares} | raceway / envpool, 64 envs |" in lines
+    assert f"| Ant-v5 | 9.00M | {share} | {share} | {ratio} |" in lines
+    assert f"| Pusher-v5 |  |  | {share} |  |" in lines
+
+
+def test_an_amount_without_a_goal_has_none(results: Path):
+    peers = Amount("Ant-v5 (peer)", "resident", 3.5, "GB")
+    write_section(Section("c", "Many", "Much.", 4, amounts=[peers]), Plan(), MACHINE, results)
+    lines = table.render(table.load_results(results)).splitlines()
+    assert "| Ant-v5 (peer): resident | **3.50** GB |  |" in lines
+
+
+def test_results_keep_a_plan_of_an_experiments_own(tmp_path: Path):
+    own = replace(experiment(), plan=Plan(rounds=7))
+    path = write_section(Section("a", "A", "about", 1, experiments=[own, experiment()]), Plan(), MACHINE, tmp_path)
+    first, second = json.loads(path.read_text())["experiments"]
+    assert first["plan"]["rounds"] == 7
+    assert "plan" not in second
+
+
 def test_tables_replace_what_was_between_the_marks_and_nothing_else():
-    readme = f"above\n{table.BEGIN}\nold\n{table.END}\nbelow\n"
-    changed = table.with_tables(readme, "new")
-    assert changed == f"above\n{table.BEGIN}\nnew\n{table.END}\nbelow\n"
-    assert table.with_tables(changed, "new") == changed
+    for block in table.BLOCKS:
+        begin, end = table.marks(block)
+        readme = f"above\n{begin}\nold\n{end}\nbelow\n"
+        changed = table.with_tables(readme, "new", block)
+        assert changed == f"above\n{begin}\nnew\n{end}\nbelow\n"
+        assert table.with_tables(changed, "new", block) == changed
 
 
 def test_check_fails_until_the_tables_are_written(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     readme = tmp_path / "README.md"
-    before = f"# Raceway\n{table.BEGIN}\n{table.END}\n"
+    before = "\n".join(["# Raceway", *(mark for block in table.BLOCKS for mark in table.marks(block)), ""])
     readme.write_text(before, encoding="utf-8")
     options = ["--readme", str(readme), "--results", str(results)]
     assert table.main([*options, "--check"]) == 1
@@ -97,7 +136,7 @@ def test_readme_without_marks_is_an_error_that_says_what_to_do(
     readme = tmp_path / "README.md"
     readme.write_text("# Raceway\n", encoding="utf-8")
     assert table.main(["--readme", str(readme), "--results", str(results)]) == 2
-    assert table.BEGIN in capsys.readouterr().err
+    assert table.marks("benchmarks")[0] in capsys.readouterr().err
 
 
 def test_no_results_yet_is_said_in_the_table(tmp_path: Path):

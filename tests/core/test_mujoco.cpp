@@ -172,11 +172,11 @@ CASE("more threads than places borrow, and none waits or shares") {
 }
 
 CASE("a stack that is too small ends the episode, and the next one goes on") {
-  // 20 KB are enough for an ant in the air and too few for one on the ground.
+  // Enough for an ant in the air and too little for one on the ground.
   std::ifstream original(gymnasium_model("ant.xml"));
   std::string xml((std::istreambuf_iterator<char>(original)), {});
   const std::size_t end = xml.rfind("</mujoco>");
-  xml.insert(end, "<size memory=\"19K\"/>");
+  xml.insert(end, "<size memory=\"12K\"/>");
   const ModelFile file(xml);
   Alone<Ant> ant(file.path());
   int faults = 0, sound = 0;
@@ -201,7 +201,7 @@ CASE("a stack that is too small ends the episode, and the next one goes on") {
       break;
     }
   }
-  CHECK(faults + sound > 0);
+  CHECK(faults > 0);
 }
 
 CASE("a state that is not finite is a fault and touches no other environment") {

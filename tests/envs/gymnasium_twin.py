@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,18 +19,23 @@ MODES = {
     "same_step": AutoresetMode.SAME_STEP,
     "disabled": AutoresetMode.DISABLED,
 }
-TASKS = [task for task in raceway.list_envs() if task != "Busy-v0"]
-CONTINUOUS = ["MountainCarContinuous-v0", "Pendulum-v1"]
-CLASSIC = ["Acrobot-v1", "CartPole-v0", "CartPole-v1", "MountainCar-v0", *CONTINUOUS]
-TOY = [task for task in TASKS if task not in CLASSIC]
-
-Kwargs = Mapping[str, Any]
-Wrap = Callable[[VectorEnv], VectorEnv]
 
 
 def gymnasium_id(task: str) -> str:
     """Gymnasium 1.4 has no Taxi-v3; without rain and fickle passengers Taxi-v4 is the same task."""
     return {"Taxi-v3": "Taxi-v4"}.get(task, task)
+
+
+TASKS = [task for task in raceway.list_envs() if gymnasium_id(task) in gymnasium.registry]
+MUJOCO = [task for task in TASKS if task.endswith("-v5")]
+LIGHT = [task for task in TASKS if task not in MUJOCO]
+"""Those of which Gymnasium makes thousands of steps per second."""
+CONTINUOUS = ["MountainCarContinuous-v0", "Pendulum-v1"]
+CLASSIC = ["Acrobot-v1", "CartPole-v0", "CartPole-v1", "MountainCar-v0", *CONTINUOUS]
+TOY = [task for task in LIGHT if task not in CLASSIC]
+
+Kwargs = Mapping[str, Any]
+Wrap = Callable[[VectorEnv], VectorEnv]
 
 
 class FloatProbability(gymnasium.Wrapper):
@@ -53,8 +59,20 @@ def _with_float_probability(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def single(task: str, **kwargs: Any) -> gymnasium.Env:
-    """One environment as Gymnasium makes it."""
+    """One environment as Gymnasium makes it; paths may be any that a pool takes."""
+    if task in MUJOCO:
+        _silence_mujoco()
+    if isinstance(path := kwargs.get("xml_file"), os.PathLike):
+        kwargs["xml_file"] = os.fspath(path)
     return gymnasium.make(gymnasium_id(task), disable_env_checker=True, **kwargs)
+
+
+@functools.cache
+def _silence_mujoco() -> None:
+    """Keeps what MuJoCo warns of in Gymnasium's environments off the screen and out of MUJOCO_LOG.TXT."""
+    import mujoco
+
+    mujoco.set_mju_user_warning(lambda message: None)
 
 
 def gymnasium_vector(task: str, all_kwargs: Sequence[Kwargs], mode: str) -> SyncVectorEnv:
@@ -112,10 +130,14 @@ class Twins:
             self.reset(mask=self.ended.copy())
         # Each gets actions of its own: some wrappers write into them.
         ours, theirs = self.ours.step(actions.copy()), self.theirs.step(actions.copy())
-        assert_same(ours, theirs, self.task, near=self.task in CLASSIC and not numpy_uses_libm())
+        self.compare(ours, theirs)
         self.obs = ours[0]
         self.ended = ours[2] | ours[3]
         return ours
+
+    def compare(self, ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> None:
+        """Both must have stepped alike."""
+        assert_same(ours, theirs, self.task, near=self.task in CLASSIC and not numpy_uses_libm())
 
     def drive(self, steps: int, rng: np.random.Generator) -> tuple[int, int]:
         """Steps towards the task's goal, with detours. Returns how many episodes terminated and were truncated."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
-from tests.envs.processes import output_of
+import raceway
+from tests.envs.processes import output_of, run_script
 
 HEAVY = ["jax", "jaxlib", "torch", "pygame", "moviepy", "matplotlib", "scipy", "pandas"]
 
@@ -39,3 +43,33 @@ def test_import_starts_no_thread_and_opens_no_file() -> None:
         print((len(threads()), open_files()) == before)
     """)
     assert output == "True"
+
+
+APART = """
+    import sys
+    sys.meta_path = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+    sys.path[:0] = {paths}
+    import raceway
+    print(raceway.make("Hopper-v5", 1).reset(seed=1)[0].shape, raceway.__file__)
+"""
+
+
+@pytest.fixture
+def copied_package(tmp_path: Path) -> Path:
+    """Raceway in a folder of its own, away from MuJoCo."""
+    package = tmp_path / "raceway"
+    shutil.copytree(Path(raceway.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(raceway._core.__file__, package)
+    return tmp_path
+
+
+def test_mujoco_is_found_where_it_is_not_beside_us(copied_package: Path) -> None:
+    assert output_of(APART.format(paths=[str(copied_package)])) == f"(1, 11) {copied_package}/raceway/__init__.py"
+
+
+def test_another_mujoco_is_named_with_the_way_out(copied_package: Path) -> None:
+    (copied_package / "mujoco").mkdir()
+    (copied_package / "mujoco/__init__.py").touch()
+    ended = run_script(APART.format(paths=[str(copied_package)]))
+    assert "built for another MuJoCo" in ended.errors
+    assert "pip install" in ended.errors

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import raceway
-from tests.envs.gymnasium_twin import CONTINUOUS, MODES, TASKS, Twins, assert_same, random_actions
+from tests.envs.gymnasium_twin import CONTINUOUS, LIGHT, MODES, TASKS, Twins, assert_same, random_actions
 from tests.envs.task_strategies import SEEDS, free_kwargs, frozen_lake_maps, reset_options, shared_kwargs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of date")
@@ -22,7 +22,7 @@ TAXI_V3 = Path(__file__).parents[1] / "data" / "taxi_v3.npz"
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", LIGHT)
 def test_trajectories_equal_gymnasiums_through_terminations_and_truncations(task: str, mode: str):
     limits = [{"max_episode_steps": limit} for limit in (37, 1, 60)]
     own: list[dict[str, Any]] = [{}, {}, {}, {}, {}, *limits]
@@ -55,7 +55,7 @@ def drive_anyhow(task: str, data: st.DataObject, steps: int) -> None:
         twins.drive(2, rng)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", LIGHT)
 @settings(max_examples=20)
 @given(data=st.data())
 def test_any_arguments_modes_seeds_and_workers_equal_gymnasiums(task: str, data: st.DataObject):
@@ -63,14 +63,14 @@ def test_any_arguments_modes_seeds_and_workers_equal_gymnasiums(task: str, data:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", LIGHT)
 @settings(max_examples=100, derandomize=False)
 @given(data=st.data())
 def test_any_arguments_modes_seeds_and_workers_equal_gymnasiums_at_length(task: str, data: st.DataObject):
     drive_anyhow(task, data, steps=600)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", LIGHT)
 @settings(max_examples=15)
 @given(data=st.data())
 def test_resets_equal_gymnasiums(task: str, data: st.DataObject):
@@ -111,9 +111,9 @@ def test_actions_outside_the_box_do_what_they_do_in_gymnasium(task: str, data: s
             twins.step(batch)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", LIGHT)
 def test_hundreds_of_environments_on_four_workers_equal_gymnasiums(task: str):
-    mode = list(MODES)[TASKS.index(task) % 3]
+    mode = list(MODES)[LIGHT.index(task) % 3]
     with Twins(task, 300, mode, num_workers=4, max_episode_steps=25) as twins:
         twins.reset(seed=2**70)
         twins.drive(40, np.random.default_rng(1))
@@ -126,7 +126,7 @@ def play(task: str, num_workers: int, mode: str, **kwargs: Any) -> list[Any]:
     actions = np.random.default_rng(3)
     returned: list[Any] = [pool.reset(seed=9)]
     for _ in range(40):
-        action = random_actions(task, num_envs, actions) if task in TASKS else np.zeros(num_envs, dtype=np.int64)
+        action = random_actions(task, num_envs, actions) if task in LIGHT else np.zeros(num_envs, dtype=np.int64)
         returned.append(pool.step(action))
         ended = returned[-1][2] | returned[-1][3]
         if mode == "disabled" and ended.any():
@@ -137,7 +137,7 @@ def play(task: str, num_workers: int, mode: str, **kwargs: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", LIGHT)
 def test_the_number_of_workers_changes_no_bit(task: str, mode: str):
     alone = play(task, 1, mode)
     for workers in (2, 3, 4):

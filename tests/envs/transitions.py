@@ -48,12 +48,18 @@ def _info_row(infos: Mapping[str, Any], index: int) -> tuple[str, ...]:
     for name, values in infos.items():
         if f"_{name}" not in infos or not infos[f"_{name}"][index]:
             continue
-        if isinstance(values, dict):  # what took seconds is never equal
-            parts = {key: each[index] for key, each in values.items() if key != "t"}
-            found.append(f"{name}: {parts!r}")
+        if isinstance(values, dict):
+            found.append(f"{name}: {_part_row(values, index)!r}")
         else:
             found.append(f"{name}: {np.asarray(values[index]).tolist()!r}")
     return tuple(found)
+
+
+def _part_row(values: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """What a dict in the infos holds for one environment; what took seconds is never equal."""
+    everyone = [True] * (index + 1)
+    names = [name for name in values if name != "t" and not name.startswith("_")]
+    return {name: np.asarray(values[name][index]).tolist() for name in names if values.get(f"_{name}", everyone)[index]}
 
 
 def step_all(pool: NativePool, plan: np.ndarray) -> list[list[Row]]:

@@ -133,8 +133,8 @@ class MujocoEnv {
   Step step(const Action* action, Random&) {
     mujoco::Simulators::Loan data(base_->simulators);
     mj_setState(&model(), &*data, carried_.data(), mujoco::kCarried);
-    task().act(action, controls_.data());
     std::copy(controls_.begin(), controls_.end(), data->ctrl);
+    task().act(action, data->ctrl);
     const std::uint8_t fault = mujoco::advance(model(), *data, base_->frame_skip, base_->forces);
     if (fault != 0) {
       // The episode ends where the simulation was last sound, its observation included.
@@ -144,6 +144,7 @@ class MujocoEnv {
       }
       return {0.0, true, fault};
     }
+    std::copy_n(data->ctrl, controls_.size(), controls_.begin());
     carried_.swap(previous_);
     mj_getState(&model(), &*data, carried_.data(), mujoco::kCarried);
     stepped_ = 1;

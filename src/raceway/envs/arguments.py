@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from raceway.envs.catalog import Task, did_you_mean, native_arguments
+from raceway.envs.catalog import Task, did_you_mean, native_arguments, positive
+from raceway.envs.picture import Picture, picture_of
 
 _MODES = {
     "next_step": AutoresetMode.NEXT_STEP,
     "same_step": AutoresetMode.SAME_STEP,
     "disabled": AutoresetMode.DISABLED,
 }
-_MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class EnvArguments:
     """Environment i has the arguments `distinct[which[i]]`."""
     limits: list[int]
     """Its `max_episode_steps`; 0 for none."""
+    pictures: list[Picture]
+    """How it is drawn."""
 
 
 def env_arguments(
@@ -41,7 +43,10 @@ def env_arguments(
     """Joins the arguments given to all environments with each one's own."""
     if own is None and shared.get("map_name", "") is not None:  # a map drawn at random is each one's own
         return EnvArguments(
-            [native_arguments(task, shared)], [0] * num_envs, [_step_limit(task, max_episode_steps)] * num_envs
+            [native_arguments(task, shared)],
+            [0] * num_envs,
+            [_step_limit(task, max_episode_steps)] * num_envs,
+            [picture_of(task, shared)] * num_envs,
         )
     own = [{}] * num_envs if own is None else own
     if not isinstance(own, Sequence) or not all(isinstance(each, Mapping) for each in own):
@@ -50,7 +55,7 @@ def env_arguments(
         )
     if len(own) != num_envs:
         raise ValueError(f"env_kwargs has {len(own)} entries for num_envs={num_envs}. Give one dict per environment.")
-    result = EnvArguments([], [], [])
+    result = EnvArguments([], [], [], [])
     seen: dict[str, int] = {}
     for each in own:
         given = {**shared, **each}
@@ -61,6 +66,7 @@ def env_arguments(
             seen[key] = len(result.distinct)
             result.distinct.append(converted)
         result.which.append(seen[key])
+        result.pictures.append(picture_of(task, given))
     return result
 
 
@@ -70,15 +76,6 @@ def _step_limit(task: Task, limit: int | None) -> int:
     if limit == -1 and not isinstance(limit, bool):
         return 0
     return positive("max_episode_steps", limit)
-
-
-def positive(name: str, value: Any, most: int = _MOST) -> int:
-    """`value` as an int from 1 to `most`."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} is not a whole number. Use one from 1 up.")
-    if not 1 <= value <= most:
-        raise ValueError(f"{name}={value} is out of range. Use a number from 1 to {most}.")
-    return int(value)
 
 
 def autoreset_mode(value: str | AutoresetMode) -> AutoresetMode:

@@ -34,6 +34,27 @@ class Task:
     """The numbers that reset(options=...) may set: default, least, most."""
     max_episode_steps: int | None
 
+    @property
+    def model_argument(self) -> str | None:
+        """The keyword argument that names a MuJoCo model; None for tasks that have none."""
+        return next((name for name, kind in self.kinds.items() if kind == "file"), None)
+
+    @property
+    def picture_arguments(self) -> tuple[str, ...]:
+        """The keyword arguments that say how it is drawn; the native side knows nothing of them."""
+        return _PICTURE_ARGUMENTS if self.model_argument else ()
+
+
+# What Gymnasium's MuJoCo tasks take for their pictures.
+_PICTURE_ARGUMENTS = (
+    "width",
+    "height",
+    "camera_id",
+    "camera_name",
+    "default_camera_config",
+    "max_geom",
+    "visual_options",
+)
 
 # The models of Gymnasium's MuJoCo tasks.
 _ASSETS = os.path.join(os.path.dirname(gymnasium.__file__), "envs", "mujoco", "assets")
@@ -88,12 +109,14 @@ def native_arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(task.preset)
     given |= {name: ast.literal_eval(task.defaults[name]) for name, kind in task.kinds.items() if kind == "file"}
     for name, value in kwargs.items():
-        kind = task.kinds.get(name)
-        if kind is None:
-            hint = did_you_mean(str(name), task.kinds)
-            known = ", ".join(f"{each}={task.defaults[each]}" for each in task.kinds) or "none"
-            raise TypeError(f"{task.id} takes no keyword argument {name!r}.{hint} It takes: {known}.")
+        if name in task.picture_arguments:
+            continue
+        if name not in task.kinds:
+            raise TypeError(_unknown(task, name))
         given[name] = value
+    model = task.model_argument
+    if model and task.defaults[model] == "None" and isinstance(given[model], str) and os.path.isfile(given[model]):
+        given[model] = os.path.abspath(given[model])  # the user's own robot may have the name of one of Gymnasium's
     if "map_name" in task.kinds and given.get("desc") is None and given.get("map_name", "4x4") is None:
         given["desc"] = _random_map()
     return {
@@ -101,6 +124,13 @@ def native_arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in given.items()
         if value is not None
     }
+
+
+def _unknown(task: Task, name: Any) -> str:
+    hint = did_you_mean(str(name), (*task.kinds, *task.picture_arguments))
+    known = ", ".join(f"{each}={task.defaults[each]}" for each in task.kinds) or "none"
+    pictures = f"; for pictures {', '.join(task.picture_arguments)}" if task.picture_arguments else ""
+    return f"{task.id} takes no keyword argument {name!r}.{hint} It takes: {known}{pictures}."
 
 
 def _random_map() -> list[str]:
@@ -116,13 +146,24 @@ def flag(name: str, value: Any) -> bool:
     raise TypeError(f"{name}={value!r} is not a flag. Use True or False.")
 
 
-def _integer(name: str, value: Any) -> int:
+def positive(name: str, value: Any, most: int = 2**31 - 1) -> int:
+    """`value` as an int from 1 to `most`."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is not a whole number. Use one from 1 up.")
+    if not 1 <= value <= most:
+        raise ValueError(f"{name}={value} is out of range. Use a number from 1 to {most}.")
+    return int(value)
+
+
+def integer(name: str, value: Any) -> int:
+    """`value` as an int, if it is a whole number."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return int(value)
     raise TypeError(f"{name}={value!r} is not a whole number.")
 
 
-def _real(name: str, value: Any) -> float:
+def real(name: str, value: Any) -> float:
+    """`value` as a float, if it is a finite number."""
     number = _bound(name, value)
     if math.isfinite(number):
         return number
@@ -141,7 +182,7 @@ def _bound(name: str, value: Any) -> float:
 
 
 def _reals(name: str, value: Any) -> list[float]:
-    if _is_sequence(value):
+    if is_sequence(value):
         return [_bound(name, each) for each in value]
     raise TypeError(f"{name}={value!r} is not a sequence of numbers.")
 
@@ -153,17 +194,19 @@ def _ranges(name: str, value: Any) -> dict[str, list[float]]:
 
 
 def _range(name: str, value: Any) -> list[float]:
-    bounds = _reals(name, value) if _is_sequence(value) else [_bound(name, value)] * 2
+    bounds = _reals(name, value) if is_sequence(value) else [_bound(name, value)] * 2
     if len(bounds) != 2 or bounds[0] > bounds[1]:
         raise ValueError(f"{name}={value!r} is not a number or a pair (lowest, highest).")
     return bounds
 
 
-def _is_sequence(value: Any) -> bool:
+def is_sequence(value: Any) -> bool:
+    """Whether `value` is a list, tuple, array, ..., and no string."""
     return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
 
 
-def _text(name: str, value: Any) -> str:
+def text(name: str, value: Any) -> str:
+    """`value`, if it is a string."""
     if isinstance(value, str):
         return value
     raise TypeError(f"{name}={value!r} is not a string.")
@@ -171,7 +214,7 @@ def _text(name: str, value: Any) -> str:
 
 def _file(name: str, value: Any) -> str:
     """The path of a model, found as Gymnasium finds it: a bare name is one of its own."""
-    path = os.path.expanduser(_text(name, os.fspath(value) if isinstance(value, os.PathLike) else value))
+    path = os.path.expanduser(text(name, os.fspath(value) if isinstance(value, os.PathLike) else value))
     if not path.startswith((".", "/")) and os.path.exists(own := os.path.join(_ASSETS, path)):
         path = own
     if not os.path.isfile(path):
@@ -180,7 +223,7 @@ def _file(name: str, value: Any) -> str:
 
 
 def _name(name: str, value: Any) -> str | int:
-    return value if isinstance(value, str) else _integer(name, value)
+    return value if isinstance(value, str) else integer(name, value)
 
 
 def _lines(name: str, value: Any) -> str:
@@ -193,10 +236,10 @@ def _lines(name: str, value: Any) -> str:
 
 _CONVERSIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "flag": flag,
-    "integer": _integer,
-    "real": _real,
+    "integer": integer,
+    "real": real,
     "reals": _reals,
-    "text": _text,
+    "text": text,
     "lines": _lines,
     "file": _file,
     "name": _name,

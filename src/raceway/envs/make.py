@@ -48,7 +48,8 @@ def make(
         copy: False hands out the same arrays every time, overwritten by the next call of the same kind.
         pin: ties each worker thread to a CPU, neighbours on one NUMA node.
         env_kwargs: one dict of keyword arguments per environment, over those given to all.
-        **kwargs: the task's own keyword arguments, the same for every environment.
+        **kwargs: the task's own keyword arguments, the same for every environment. MuJoCo tasks also take Gymnasium's
+            for pictures: width, height, camera_id, camera_name, default_camera_config, max_geom, visual_options.
     """
     if lane not in ("auto", *LANES):
         raise ValueError(f"No lane {lane!r}.{did_you_mean(str(lane), LANES)} There are: auto, {', '.join(LANES)}.")

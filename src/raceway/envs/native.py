@@ -16,14 +16,14 @@ from raceway.envs.arguments import (
     EnvArguments,
     autoreset_mode,
     env_arguments,
-    positive,
     reset_mask_of,
     reset_options,
     seed_list,
     timeout_of,
 )
-from raceway.envs.catalog import find_task, flag
-from raceway.envs.render import Renderer
+from raceway.envs.catalog import find_task, flag, positive
+from raceway.envs.render import GymnasiumRenderer, Renderer
+from raceway.envs.render_mujoco import MujocoRenderer
 from raceway.envs.spaces import observation_space_of, space_of
 
 
@@ -65,10 +65,14 @@ class NativePool(VectorEnv):
         self.num_envs = positive("num_envs", num_envs)
         self.batch_size = positive("batch_size", batch_size if batch_size is not None else num_envs, num_envs)
         arguments = env_arguments(task, self.num_envs, max_episode_steps, kwargs, env_kwargs)
-        self._renderer = Renderer(task.id, render_mode)
         self._task = task
         self._arguments = arguments
         self._describe_spaces(arguments)
+        self._renderer: Renderer = (
+            MujocoRenderer(task, render_mode, arguments, self._layout["step_s"])
+            if task.model_argument
+            else GymnasiumRenderer(task.id, render_mode, arguments)
+        )
         self.render_mode = render_mode
         self.metadata = self._renderer.metadata | {"autoreset_mode": mode}
         self._pool = _core.Pool(
@@ -173,7 +177,7 @@ class NativePool(VectorEnv):
         if self.render_mode is None:
             self._renderer.warn_without_mode()
             return None
-        return self._renderer.draw(self.state(), self._arguments)
+        return self._renderer.draw(self.state())
 
     @property
     def faults(self) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Pictures of native environments, drawn by Gymnasium itself: its environment is put into our state and rendered."""
+"""Pictures of native environments. Those of small tasks are drawn by Gymnasium itself, put into our state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -19,36 +19,56 @@ Row = Mapping[str, Any]
 
 
 class Renderer:
-    """Draws the environments of one pool. The drawing environments are made when first needed, one per arguments."""
+    """Draws the environments of one pool in one mode."""
 
-    def __init__(self, task_id: str, render_mode: str | None) -> None:
-        self._task_id = task_id
-        spec = gymnasium_spec(task_id)
-        known: dict[str, Any] = _class_of(spec).metadata if spec else {"render_modes": [], "render_fps": 30}
-        modes = [mode for mode in known["render_modes"] if mode != "human"]
+    def __init__(self, task_id: str, render_mode: str | None, modes: Sequence[str], fps: int) -> None:
         if render_mode is not None and render_mode not in modes:
             raise ValueError(
                 f"{task_id} has no render_mode {render_mode!r}. There are: {', '.join(modes) or 'none'}. For a window, "
                 "wrap the pool in gymnasium.wrappers.vector.HumanRendering."
             )
-        self.metadata: dict[str, Any] = {"render_modes": modes, "render_fps": known.get("render_fps", 30)}
-        self._spec = spec
+        self.metadata: dict[str, Any] = {"render_modes": list(modes), "render_fps": fps}
+        self._task_id = task_id
         self._mode = render_mode
-        self._canvases: dict[int, gymnasium.Env] = {}
-        self._headings: dict[int, tuple[int, int]] = {}
 
     def warn_without_mode(self) -> None:
         """What Gymnasium does when nobody said how to render."""
         logger.warn(f"{self._task_id}: render() without a render_mode. Pass render_mode='rgb_array' to make().")
 
-    def draw(self, state: Mapping[str, Any], arguments: EnvArguments) -> tuple[Any, ...]:
+    def draw(self, state: Mapping[str, Any]) -> tuple[Any, ...]:
+        """One picture per environment."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Gives back what drawing needs."""
+
+
+def rows_of(state: Mapping[str, Any]) -> list[Row]:
+    """A pool's state, environment by environment. Each must have been reset."""
+    names = [name for name in state if name != "id"]
+    for i, status in enumerate(state["episode.status"]):
+        if status == 0:
+            raise gymnasium.error.ResetNeeded(f"environment {i} has not been reset. Call reset() before render().")
+    return [{name: state[name][i] for name in names} for i in range(len(state["episode.status"]))]
+
+
+class GymnasiumRenderer(Renderer):
+    """Puts Gymnasium's environments into our state. They are made when first needed, one per arguments."""
+
+    def __init__(self, task_id: str, render_mode: str | None, arguments: EnvArguments) -> None:
+        self._spec = gymnasium_spec(task_id)
+        known: dict[str, Any] = class_of(self._spec).metadata if self._spec else {"render_modes": []}
+        modes = [mode for mode in known["render_modes"] if mode != "human"]
+        super().__init__(task_id, render_mode, modes, known.get("render_fps", 30))
+        self._arguments = arguments
+        self._canvases: dict[int, gymnasium.Env] = {}
+        self._headings: dict[int, tuple[int, int]] = {}
+
+    def draw(self, state: Mapping[str, Any]) -> tuple[Any, ...]:
         """One picture per environment."""
         frames = []
-        for i, which in enumerate(arguments.which):
-            if state["episode.status"][i] == 0:
-                raise gymnasium.error.ResetNeeded(f"environment {i} has not been reset. Call reset() before render().")
-            canvas = self._canvas(which, arguments.distinct[which])
-            row = {name: values[i] for name, values in state.items() if name != "id"}
+        for i, (which, row) in enumerate(zip(self._arguments.which, rows_of(state), strict=True)):
+            canvas = self._canvas(which, self._arguments.distinct[which])
             _POSES[type(canvas).__name__](canvas, row)
             if type(canvas).__name__ == "TaxiEnv":
                 self._turn_taxi(canvas, i, int(row["episode.number"]))
@@ -80,7 +100,8 @@ class Renderer:
         self._canvases.clear()
 
 
-def _class_of(spec: Any) -> Any:
+def class_of(spec: Any) -> Any:
+    """The environment class behind one of Gymnasium's specifications."""
     return gymnasium.envs.registration.load_env_creator(spec.entry_point)
 
 
