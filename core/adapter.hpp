@@ -1,6 +1,7 @@
 // Makes the plain C table of one environment struct: the loops over a chunk, with the struct's code inlined in them.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -113,7 +114,9 @@ class Adapter {
     batch.episodes[i].steps = 0;
     batch.episodes[i].status = RACEWAY_RUNNING;
     raceway_record& record = batch.records[i];
-    record = {record.number + 1, 0.0, batch.episode_time ? seconds_now() : 0.0, record.faults};
+    record.number += 1;
+    record.reward_sum = 0.0;
+    record.start_s = batch.episode_time ? seconds_now() : 0.0;
   }
 
   static constexpr auto fallbacks() {
@@ -162,6 +165,8 @@ class Adapter {
       if (wanted) {
         begin(env, *batch, i, options);
         write_flags(*batch, i, {0.0, false}, false);
+      } else if constexpr (kNumFaults > 0) {
+        batch->fault[i] = 0;
       }
       write_rows(env, batch->obs, batch->info, i);
       mark_info(*batch, i, wanted, false);
@@ -257,7 +262,12 @@ class Adapter {
     } catch (...) {
       Load undo(before.data());
       static_cast<Env*>(env)->archive(undo);
-      return tell_current(error);
+      const std::int32_t told = tell_current(error);
+      try {
+        if constexpr (requires(Env& sample) { sample.restored(); }) static_cast<Env*>(env)->restored();
+      } catch (...) {  // it was so before: what can be done was done
+      }
+      return told;
     }
     return 0;
   }
@@ -290,7 +300,8 @@ class Adapter {
     batch.truncated[i] = truncated;
     if constexpr (kNumFaults > 0) {
       batch.fault[i] = step.fault;
-      if (step.fault != 0) batch.records[i].faults += 1;
+      // Counts may be read while others are stepping.
+      if (step.fault != 0) std::atomic_ref(batch.records[i].faults).fetch_add(1, std::memory_order_relaxed);
     }
   }
 

@@ -33,6 +33,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -195,8 +197,9 @@ class Arguments {
     const auto* value = find(name);
     if (!value || value->num_reals == 0) return result;
     for (const std::string& line : lines_of(value->text)) {
-      const double* bounds = value->reals + 2 * result.size();
-      result.push_back({line, bounds[0], bounds[1]});
+      const std::size_t first = 2 * result.size();
+      if (first + 2 > value->num_reals) throw std::invalid_argument(std::string(name) + " has a name of two lines.");
+      result.push_back({line, value->reals[first], value->reals[first + 1]});
     }
     return result;
   }
@@ -210,6 +213,29 @@ class Arguments {
   }
 
   std::span<const raceway_value> values_;
+};
+
+// While one lives, configurations that are made in its thread share what they load, such as a model: it is loaded once.
+class Shelf {
+ public:
+  Shelf() : outer_(current_) { current_ = this; }
+  ~Shelf() { current_ = outer_; }
+  Shelf(const Shelf&) = delete;
+  Shelf& operator=(const Shelf&) = delete;
+
+  // What is on the shelf under `key`, or what `load` makes. A key belongs to one type.
+  template <class Load>
+  static auto shared(const std::string& key, Load load) -> decltype(load()) {
+    if (!current_) return load();
+    std::shared_ptr<void>& place = current_->kept_[key];
+    if (!place) place = load();
+    return std::static_pointer_cast<typename decltype(load())::element_type>(place);
+  }
+
+ private:
+  static inline thread_local Shelf* current_ = nullptr;
+  Shelf* outer_;
+  std::map<std::string, std::shared_ptr<void>> kept_;
 };
 
 // Refuses a probability outside [0, 1] in the words that every task uses.

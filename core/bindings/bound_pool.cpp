@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 
 #include "../adapter.hpp"
@@ -29,13 +30,12 @@ std::vector<std::uint32_t> seed_words(nb::handle seed) {
 
 }  // namespace
 
-BoundPool::BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs, const std::vector<std::size_t>& which,
+BoundPool::BoundPool(const Configurations& given, const std::vector<std::size_t>& which,
                      const std::vector<std::int32_t>& limits, const nb::dict& settings)
-    : task_(id) {
-  const raceway_table& table = *find_task(id).table;
-  std::vector<Configuration> distinct, configurations;
-  for (const nb::dict& each : kwargs) distinct.push_back(configure(table, Values(table, each).get()));
-  for (const std::size_t index : which) configurations.push_back(distinct.at(index));
+    : task_(given.task().id) {
+  const raceway_table& table = *given.task().table;
+  std::vector<Configuration> configurations;
+  for (const std::size_t index : which) configurations.push_back(given.at(index));
   Pool::Settings wanted;
   wanted.num_envs = which.size();
   wanted.batch_size = nb::cast<std::size_t>(settings["batch_size"]);
@@ -249,12 +249,11 @@ nb::tuple BoundPool::completed(nb::tuple result, const Rows& memory, bool some) 
 }
 
 nb::object BoundPool::faults() {
-  const Pool::Turn turn(*pool_, true, true);
-  pool_->require_idle("faults");
   void* data = nullptr;
   nb::object counts = new_array(RACEWAY_INT64, pool_->settings().num_envs, 0, &data);
   for (std::size_t i = 0; i < pool_->settings().num_envs; ++i) {
-    static_cast<std::int64_t*>(data)[i] = pool_->record(i).faults;
+    const std::atomic_ref count(pool_->record(i).faults);
+    static_cast<std::int64_t*>(data)[i] = count.load(std::memory_order_relaxed);
   }
   return counts;
 }

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "describe.hpp"
 
 namespace raceway::python {
 
 class BoundPool {
  public:
-  // `which[i]` is the index in `kwargs` of environment i's arguments.
-  BoundPool(const std::string& id, const std::vector<nb::dict>& kwargs, const std::vector<std::size_t>& which,
+  // `which[i]` is the number of environment i's configuration.
+  BoundPool(const Configurations& configurations, const std::vector<std::size_t>& which,
             const std::vector<std::int32_t>& limits, const nb::dict& settings);
   ~BoundPool();
 

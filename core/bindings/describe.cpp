@@ -95,10 +95,13 @@ raceway_value Values::value_of(const raceway_parameter& parameter, nb::handle gi
   return value;
 }
 
-nb::dict describe_layout(const std::string& id, const nb::dict& kwargs) {
-  const raceway_table& table = *find_task(id).table;
-  const Configuration configuration = configure(table, Values(table, kwargs).get());
-  const raceway_layout& layout = *table.layout(configuration.get());
+Configurations::Configurations(const std::string& id, const std::vector<nb::dict>& kwargs) : task_(find_task(id)) {
+  const Shelf shelf;
+  for (const nb::dict& each : kwargs) made_.push_back(configure(*task_.table, Values(*task_.table, each).get()));
+}
+
+nb::dict Configurations::layout(std::size_t index) const {
+  const raceway_layout& layout = *task_.table->layout(made_.at(index).get());
   static constexpr const char* kContainers[] = {"single", "tuple", "dict"};
   nb::dict result;
   result["container"] = kContainers[layout.container];

@@ -31,9 +31,23 @@ class Values {
   std::list<std::vector<double>> reals_;
 };
 
+// What environments of one task are made from, one for each of several sets of keyword arguments.
+class Configurations {
+ public:
+  Configurations(const std::string& id, const std::vector<nb::dict>& kwargs);
+
+  const Task& task() const { return task_; }
+  const Configuration& at(std::size_t index) const { return made_.at(index); }
+  std::size_t size() const { return made_.size(); }
+  // What its environments read and write.
+  nb::dict layout(std::size_t index) const;
+
+ private:
+  const Task& task_;
+  std::vector<Configuration> made_;
+};
+
 nb::list describe_tasks();
-// What the environments of one task with these arguments read and write.
-nb::dict describe_layout(const std::string& id, const nb::dict& kwargs);
 double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
                      nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed);
 

@@ -10,6 +10,7 @@
 namespace nb = nanobind;
 using namespace raceway;
 using python::BoundPool;
+using python::Configurations;
 
 namespace {
 
@@ -37,10 +38,15 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
 
+  nb::class_<Configurations>(module, "Configurations")
+      .def(nb::init<const std::string&, const std::vector<nb::dict>&>(), nb::arg("id"), nb::arg("kwargs"))
+      .def("__len__", &Configurations::size)
+      .def("layout", &Configurations::layout, nb::arg("index"));
+
   nb::class_<BoundPool>(module, "Pool")
-      .def(nb::init<const std::string&, const std::vector<nb::dict>&, const std::vector<std::size_t>&,
-                    const std::vector<std::int32_t>&, const nb::dict&>(),
-           nb::arg("id"), nb::arg("kwargs"), nb::arg("which"), nb::arg("limits"), nb::arg("settings"))
+      .def(nb::init<const Configurations&, const std::vector<std::size_t>&, const std::vector<std::int32_t>&,
+                    const nb::dict&>(),
+           nb::arg("configurations"), nb::arg("which"), nb::arg("limits"), nb::arg("settings"))
       .def("seed", &BoundPool::seed, nb::arg("seeds"))
       .def("reset", &BoundPool::reset, nb::arg("mask").none(), nb::arg("options").none(), nb::arg("seeds"))
       .def("step", &BoundPool::step, nb::arg("actions").none())
@@ -56,7 +62,6 @@ NB_MODULE(_core, module) {
       .def_prop_ro("threads", &BoundPool::threads)
       .def_prop_ro("in_flight", &BoundPool::in_flight);
 
-  module.def("describe_layout", &python::describe_layout, nb::arg("id"), nb::arg("kwargs"));
   module.def("describe_tasks", &python::describe_tasks);
   module.def("bare_loop", &python::run_bare_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),
              nb::arg("num_envs"), nb::arg("actions"), nb::arg("num_steps"), nb::arg("num_threads"), nb::arg("seed"));

@@ -2,11 +2,15 @@ from typing import Any
 
 import numpy as np
 
+class Configurations:
+    def __init__(self, id: str, kwargs: list[dict[str, Any]]) -> None: ...
+    def __len__(self) -> int: ...
+    def layout(self, index: int) -> dict[str, Any]: ...
+
 class Pool:
     def __init__(
         self,
-        id: str,
-        kwargs: list[dict[str, Any]],
+        configurations: Configurations,
         which: list[int],
         limits: list[int],
         settings: dict[str, Any],
@@ -31,7 +35,6 @@ class Pool:
     @property
     def in_flight(self) -> int: ...
 
-def describe_layout(id: str, kwargs: dict[str, Any]) -> dict[str, Any]: ...
 def describe_tasks() -> list[dict[str, Any]]: ...
 def bare_loop(
     id: str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
+import importlib
 import importlib.util
 from pathlib import Path
 
@@ -23,8 +23,7 @@ def load_or_explain(error: ImportError) -> None:
     try:
         importlib.import_module("raceway._core")
     except ImportError as still:
-        installed = importlib.metadata.version("mujoco")
         raise ImportError(
-            f"Raceway was built for another MuJoCo than {installed}, which is installed ({still}). Install the right "
-            "one: pip install --force-reinstall raceway"
+            f"Raceway was built for another MuJoCo than the one that is installed ({still}). Install the right one: "
+            "pip install --force-reinstall raceway"
         ) from error

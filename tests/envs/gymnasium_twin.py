@@ -150,7 +150,11 @@ class Twins:
 
 def random_actions(task: str, num_envs: int, rng: np.random.Generator) -> np.ndarray:
     """Actions drawn evenly from the action space of `task`."""
-    space = single_action_space(task)
+    return actions_of(single_action_space(task), num_envs, rng)
+
+
+def actions_of(space: gymnasium.Space, num_envs: int, rng: np.random.Generator) -> np.ndarray:
+    """Actions drawn evenly from an action space of one environment."""
     if isinstance(space, gymnasium.spaces.Discrete):
         return rng.integers(0, space.n, num_envs)
     assert isinstance(space, gymnasium.spaces.Box)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import raceway
 from raceway.envs import NativePool
-from tests.envs.gymnasium_twin import MODES, TASKS, assert_same, random_actions
+from tests.envs.gymnasium_twin import MODES, TASKS, actions_of, assert_same, random_actions
 from tests.envs.task_strategies import shared_kwargs
 
 NUM_ENVS = 6
@@ -32,23 +32,23 @@ def make(task: str, mode: str = "next_step", **kwargs: Any) -> NativePool:
     return raceway.make(task, autoreset=mode, **given)
 
 
-def go_on(pool: NativePool, task: str, mode: str, steps: int, seed: int = 0) -> list[Any]:
+def go_on(pool: NativePool, mode: str, steps: int, seed: int = 0) -> list[Any]:
     """Everything the pool returns in some steps of the same actions each time."""
     rng = np.random.default_rng(seed)
     returned: list[Any] = []
     for _ in range(steps):
         if mode == "disabled" and (ended := pool.state()["episode.status"] == ENDED).any():
             returned.append(pool.reset(options={"reset_mask": ended}))
-        returned.append(pool.step(random_actions(task, NUM_ENVS, rng)))
+        returned.append(pool.step(actions_of(pool.single_action_space, NUM_ENVS, rng)))
     return returned
 
 
-def go_on_until(pool: NativePool, task: str, reached: Callable[[State], bool]) -> State:
+def go_on_until(pool: NativePool, reached: Callable[[State], bool]) -> State:
     """Steps until the pool's state is such; returns it."""
     for step in range(200):
         if reached(state := pool.state()):
             return state
-        go_on(pool, task, "next_step", 1, seed=step)
+        go_on(pool, "next_step", 1, seed=step)
     pytest.fail("no such state within 200 steps")
 
 
@@ -72,16 +72,16 @@ def test_a_restored_pool_goes_on_to_the_bit(task: str, data: st.DataObject):
         closing(make(task, mode, num_workers=data.draw(st.integers(1, 4)), seed=99, **kwargs)) as other,
     ):
         first.reset()
-        go_on(first, task, mode, before, seed=1)
+        go_on(first, mode, before, seed=1)
         saved, observed = first.state(), first.observe()
-        expected, end = go_on(first, task, mode, after), first.state()
+        expected, end = go_on(first, mode, after), first.state()
         other.reset()
-        go_on(other, task, mode, data.draw(st.integers(0, 20)))
+        go_on(other, mode, data.draw(st.integers(0, 20)))
         for pool in (first, other):
             pool.set_state(saved)
             assert_same(without_clock(pool.state()), without_clock(saved))
             assert_same(pool.observe(), observed)
-            assert_same(go_on(pool, task, mode, after), expected)
+            assert_same(go_on(pool, mode, after), expected)
             assert_same(without_clock(pool.state()), without_clock(end))
 
 
@@ -91,15 +91,15 @@ def test_taking_a_state_changes_nothing():
         for step in range(30):
             watched.state()
             watched.observe()
-            seen = go_on(watched, "Blackjack-v1", "next_step", 1, step)
-            assert_same(seen, go_on(alone, "Blackjack-v1", "next_step", 1, step))
+            seen = go_on(watched, "next_step", 1, step)
+            assert_same(seen, go_on(alone, "next_step", 1, step))
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_pending_autoreset_belongs_to_the_state(task: str):
     with closing(make(task, seed=1)) as pool, closing(make(task, seed=2)) as other:
         pool.reset()
-        saved = go_on_until(pool, task, some_ended)
+        saved = go_on_until(pool, some_ended)
         other.set_state(saved)  # not reset before: the state makes up for it
         actions = random_actions(task, NUM_ENVS, np.random.default_rng(0))
         restored, expected = other.step(actions), pool.step(actions)
@@ -112,14 +112,14 @@ def test_a_pending_autoreset_belongs_to_the_state(task: str):
 def test_the_half_of_a_random_number_that_waits_belongs_to_the_state():
     with closing(make("Blackjack-v1", seed=4)) as pool:
         pool.reset()
-        saved = go_on_until(pool, "Blackjack-v1", lambda state: 0 < state["random.has_half"].sum() < NUM_ENVS)
-        expected = go_on(pool, "Blackjack-v1", "next_step", 20)
+        saved = go_on_until(pool, lambda state: 0 < state["random.has_half"].sum() < NUM_ENVS)
+        expected = go_on(pool, "next_step", 20)
         forgetful = {**saved, "random.has_half": np.zeros_like(saved["random.has_half"])}
         pool.set_state(forgetful)
         with pytest.raises(AssertionError):
-            assert_same(go_on(pool, "Blackjack-v1", "next_step", 20), expected)
+            assert_same(go_on(pool, "next_step", 20), expected)
         pool.set_state(saved)
-        assert_same(go_on(pool, "Blackjack-v1", "next_step", 20), expected)
+        assert_same(go_on(pool, "next_step", 20), expected)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -140,11 +140,11 @@ def test_the_length_and_return_of_an_episode_go_on_and_its_time_too():
         closing(make("CartPole-v1", max_episode_steps=5)) as other,
     ):
         pool.reset(seed=0)
-        go_on(pool, "CartPole-v1", "next_step", 3)
+        go_on(pool, "next_step", 3)
         saved = pool.state()
         saved["episode.seconds"] = saved["episode.seconds"] + 100.0
         other.set_state(saved)
-        episode = go_on(other, "CartPole-v1", "next_step", 2)[-1][4]["episode"]
+        episode = go_on(other, "next_step", 2)[-1][4]["episode"]
     np.testing.assert_array_equal(episode["l"], np.full(NUM_ENVS, 5))
     np.testing.assert_array_equal(episode["r"], np.full(NUM_ENVS, 5.0))
     assert np.all((episode["t"] >= 100) & (episode["t"] < 110))
@@ -154,7 +154,7 @@ def test_the_length_and_return_of_an_episode_go_on_and_its_time_too():
 def test_a_state_is_an_id_and_plain_arrays_that_a_file_can_hold(task: str, tmp_path: Path):
     with closing(make(task, seed=6)) as pool:
         pool.reset()
-        go_on(pool, task, "next_step", 20)
+        go_on(pool, "next_step", 20)
         saved = pool.state()
         assert saved["id"] == task
         for name, values in saved.items():
@@ -163,10 +163,10 @@ def test_a_state_is_an_id_and_plain_arrays_that_a_file_can_hold(task: str, tmp_p
                 assert values.dtype.kind in "biuf"
                 assert len(values) == NUM_ENVS
         np.savez(tmp_path / "state.npz", **saved)
-        expected = go_on(pool, task, "next_step", 20)
+        expected = go_on(pool, "next_step", 20)
         with np.load(tmp_path / "state.npz", allow_pickle=False) as loaded:
             pool.set_state(dict(loaded))
-        assert_same(go_on(pool, task, "next_step", 20), expected)
+        assert_same(go_on(pool, "next_step", 20), expected)
 
 
 def test_a_state_stays_as_it_was_when_the_pool_goes_on():
@@ -174,7 +174,7 @@ def test_a_state_stays_as_it_was_when_the_pool_goes_on():
         pool.reset()
         saved = pool.state()
         kept = {name: values.copy() for name, values in saved.items() if name != "id"}
-        go_on(pool, "Taxi-v4", "next_step", 20)
+        go_on(pool, "next_step", 20)
     assert_same({name: values for name, values in saved.items() if name != "id"}, kept)
 
 
@@ -185,7 +185,7 @@ def test_observe_gives_what_the_last_call_gave(task: str, mode: str):
         obs, _ = pool.reset(seed=0)
         assert_same(pool.observe(), obs)
         for _ in range(20):
-            obs = go_on(pool, task, mode, 1)[-1][0]
+            obs = go_on(pool, mode, 1)[-1][0]
             assert_same(pool.observe(), obs)
 
 
@@ -209,9 +209,9 @@ def pool_and_state(request: pytest.FixtureRequest) -> Any:
     """A pool of the task that the test is given, and a state that it was in some time ago."""
     with closing(make(request.param, seed=2)) as pool:
         pool.reset()
-        go_on(pool, request.param, "next_step", 5)
+        go_on(pool, "next_step", 5)
         saved = pool.state()
-        go_on(pool, request.param, "next_step", 6, seed=1)
+        go_on(pool, "next_step", 6, seed=1)
         yield pool, saved
 
 
@@ -304,19 +304,19 @@ def test_an_episode_past_its_limit_is_refused_or_cut_off_but_does_not_go_on_for_
         closing(make("Pendulum-v1", max_episode_steps=10)) as short,
     ):
         long.reset(seed=0)
-        go_on(long, "Pendulum-v1", "next_step", 20)
+        go_on(long, "next_step", 20)
         try:
             short.set_state(long.state())
         except ValueError:
             return
-        assert go_on(short, "Pendulum-v1", "next_step", 1)[-1][3].all()
+        assert go_on(short, "next_step", 1)[-1][3].all()
 
 
 def test_an_ended_episode_is_refused_where_episodes_start_again_within_the_step():
     with closing(make("FrozenLake-v1")) as pool, closing(make("FrozenLake-v1", "same_step")) as other:
         pool.reset(seed=0)
         other.reset(seed=0)
-        refused(other, go_on_until(pool, "FrozenLake-v1", some_ended), "environment")
+        refused(other, go_on_until(pool, some_ended), "environment")
 
 
 def test_a_state_cannot_be_taken_or_set_while_actions_are_in_flight():

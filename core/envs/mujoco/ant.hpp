@@ -36,7 +36,7 @@ struct Ant : MujocoEnv<Ant> {
           control_weight(arguments.real("ctrl_cost_weight", 0.5)),
           contact_weight(arguments.real("contact_cost_weight", 5e-4)),
           healthy_reward(arguments.real("healthy_reward", 1.0)),
-          noise(arguments.real("reset_noise_scale", 0.1)),
+          noise(noise_scale(arguments, 0.1)),
           main_body(body(arguments, "main_body", 1)),
           terminates(arguments.flag("terminate_when_unhealthy", true)),
           z(bounds(arguments, "healthy_z_range", {0.2, 1.0})),

@@ -5,20 +5,42 @@ namespace {
 
 int checked_frame_skip(std::int64_t value) {
   if (value >= 1 && value <= 1'000'000) return static_cast<int>(value);
-  throw std::invalid_argument("frame_skip=" + std::to_string(value) + " is out of range. Use 1 or more.");
+  throw std::invalid_argument("frame_skip=" + std::to_string(value) + " is out of range. Use 1 to 1000000.");
 }
 
-const std::string& given_file(const std::optional<std::string>& path) {
+std::string given_file(const std::optional<std::string>& path) {
   if (!path || path->empty()) throw std::invalid_argument("xml_file is missing. Give the path of a MuJoCo model.");
   return *path;
 }
 
 int keyframe_of(const mjModel& model, const Arguments& arguments) {
-  if (const auto name = arguments.text("keyframe")) return mujoco::id_of(model, mjOBJ_KEY, *name);
+  if (const auto name = arguments.text("keyframe")) {
+    try {
+      return mujoco::id_of(model, mjOBJ_KEY, *name);
+    } catch (const std::invalid_argument& failure) {
+      throw std::invalid_argument("keyframe='" + *name + "': " + failure.what());
+    }
+  }
   const std::int64_t number = arguments.integer("keyframe", -1);
   if (number >= -1 && number < model.nkey) return static_cast<int>(number);
   throw std::invalid_argument("keyframe=" + std::to_string(number) + ": the model has " + std::to_string(model.nkey) +
                               " keyframes, counted from 0.");
+}
+
+std::shared_ptr<mujoco::World> world_of(const Arguments& arguments) {
+  const std::string path = given_file(arguments.text("xml_file"));
+  std::string key = path + '\n';
+  if (const auto name = arguments.text("keyframe")) {
+    key += *name;
+  } else {
+    key += '\n';
+    key += std::to_string(arguments.integer("keyframe", -1));
+  }
+  return Shelf::shared(key, [&] {
+    mujoco::Model model = mujoco::load(path);
+    const int keyframe = keyframe_of(*model, arguments);
+    return std::make_shared<mujoco::World>(std::move(model), keyframe);
+  });
 }
 
 [[noreturn]] void refuse(const mjModel& model, const char* expected) {
@@ -30,16 +52,15 @@ int keyframe_of(const mjModel& model, const Arguments& arguments) {
 }  // namespace
 
 MujocoConfig::MujocoConfig(const Arguments& arguments, MujocoTraits traits)
-    : model(mujoco::load(given_file(arguments.text("xml_file")))),
+    : world(world_of(arguments)),
+      model(world->model.get()),
       frame_skip(checked_frame_skip(arguments.integer("frame_skip", traits.frame_skip))),
       dt(model->opt.timestep * frame_skip),
       info(std::move(traits.info)),
       forces(traits.forces),
-      carried_size(static_cast<std::size_t>(mj_stateSize(model.get(), mujoco::kCarried))),
-      keyframe(keyframe_of(*model, arguments)),
+      carried_size(static_cast<std::size_t>(mj_stateSize(model, mujoco::kCarried))),
       action_size(nu()),
-      variation(*model, arguments.ranges("randomize")),
-      simulators(*model, keyframe) {}
+      variation(*model, arguments.ranges("randomize")) {}
 
 void MujocoConfig::require(int least_qpos, int least_qvel, const char* expected) const {
   if (model->nq < least_qpos || model->nv < least_qvel) refuse(*model, expected);
@@ -55,6 +76,12 @@ int MujocoConfig::body(const Arguments& arguments, const char* name, std::int64_
   if (number >= 0 && number < model->nbody) return static_cast<int>(number);
   throw std::invalid_argument(std::string(name) + "=" + std::to_string(number) + ": the model has bodies 0 to " +
                               std::to_string(model->nbody - 1) + ".");
+}
+
+double noise_scale(const Arguments& arguments, double fallback) {
+  const double scale = arguments.real("reset_noise_scale", fallback);
+  if (scale >= 0.0) return scale;
+  throw std::invalid_argument("reset_noise_scale=" + std::to_string(scale) + " is negative. Use 0 or more.");
 }
 
 Bounds bounds(const Arguments& arguments, const char* name, Bounds fallback) {

@@ -62,18 +62,20 @@ struct MujocoConfig {
   // A body by name or by number.
   int body(const Arguments& arguments, const char* name, std::int64_t fallback) const;
 
-  mujoco::Model model;
+  std::shared_ptr<mujoco::World> world;  // shared with configurations that are made together from the same file
+  const mjModel* model;
   int frame_skip;
   double dt;
   std::vector<Column> info;
   bool forces;
   std::size_t carried_size;
-  int keyframe;                 // where episodes start; -1: at the model's reference
   std::size_t obs_size = 0;     // set by the task's configuration
   std::size_t action_size = 0;  // the number of actuators, unless a task sets another
   mujoco::Variation variation;
-  mutable mujoco::Simulators simulators;
 };
+
+// reset_noise_scale, which is not negative.
+double noise_scale(const Arguments& arguments, double fallback);
 
 // A pair of numbers such as healthy_z_range.
 struct Bounds {
@@ -109,47 +111,45 @@ class MujocoEnv {
   std::size_t action_size() const { return base_->action_size; }
 
   void reset(Random& random, const double*) {
-    mujoco::Simulators::Loan data(base_->simulators);
+    mujoco::Simulators::Loan data(base_->world->simulators);
     if (own_model_) {
       base_->variation.draw(random, factors_);
       own_model_->apply(factors_, *data);
     }
-    if (base_->keyframe < 0) {
+    if (base_->world->keyframe < 0) {
       mj_resetData(&model(), &*data);
     } else {
-      mj_resetDataKeyframe(&model(), &*data, base_->keyframe);
+      mj_resetDataKeyframe(&model(), &*data, base_->world->keyframe);
     }
     task().start(random, *data);
     mj_getState(&model(), &*data, previous_.data(), mujoco::kCarried);
     mj_forward(&model(), &*data);
     mj_getState(&model(), &*data, carried_.data(), mujoco::kCarried);
-    std::fill(std::begin(data->warning), std::end(data->warning), mjWarningStat{});  // the first step will tell
-    stepped_ = 0;
     std::copy_n(data->ctrl, controls_.size(), controls_.begin());
     std::fill(values_.begin(), values_.end(), 0.0);
+    if constexpr (requires { task().began(*data); }) task().began(*data);
     task().look(*data);
   }
 
   Step step(const Action* action, Random&) {
-    mujoco::Simulators::Loan data(base_->simulators);
+    mujoco::Simulators::Loan data(base_->world->simulators);
     mj_setState(&model(), &*data, carried_.data(), mujoco::kCarried);
     std::copy(controls_.begin(), controls_.end(), data->ctrl);
     task().act(action, data->ctrl);
-    const std::uint8_t fault = mujoco::advance(model(), *data, base_->frame_skip, base_->forces);
+    const std::uint8_t fault = mujoco::advance(model(), *data, base_->frame_skip, base_->forces, previous_.data());
     if (fault != 0) {
       // The episode ends where the simulation was last sound, its observation included.
       data.discard();
+      previous_ = carried_;
       for (std::size_t i = 0; i < values_.size(); ++i) {
         if (base_->info[i].when == RACEWAY_STEPS) values_[i] = 0.0;
       }
       return {0.0, true, fault};
     }
     std::copy_n(data->ctrl, controls_.size(), controls_.begin());
-    carried_.swap(previous_);
-    mj_getState(&model(), &*data, carried_.data(), mujoco::kCarried);
-    stepped_ = 1;
     const Step result = task().score(*data, action);
     task().look(*data);
+    mj_getState(&model(), &*data, carried_.data(), mujoco::kCarried);
     return result;
   }
 
@@ -173,22 +173,25 @@ class MujocoEnv {
     }
   }
 
-  // `previous` with `controls` leads to where the environment is: for drawing it as the last step left it.
+  // `previous` was carried into the last substep: for drawing, because MuJoCo's poses are those of its beginning.
   template <class Archive>
   void archive(Archive& archive) {
     archive("carried", carried_);
     archive("previous", previous_);
     archive("controls", controls_);
-    archive("stepped", stepped_);
     archive("factors", factors_);
     archive("observation", observation_);
+    archive("info", values_);
   }
 
-  bool valid() const { return base_->variation.allows(factors_); }
+  bool valid() const {
+    return base_->variation.allows(factors_) && mujoco::can_be_carried(model(), carried_.data()) &&
+           mujoco::can_be_carried(model(), previous_.data());
+  }
 
   void restored() {
     if (!own_model_) return;
-    const mujoco::Simulators::Loan data(base_->simulators);
+    const mujoco::Simulators::Loan data(base_->world->simulators);
     own_model_->apply(factors_, *data);
   }
 
@@ -203,7 +206,7 @@ class MujocoEnv {
   double& value(std::size_t i) { return values_[i]; }
 
   // Where a joint was before the step that is being scored.
-  double position_before(std::size_t i) const { return previous_[1 + i]; }  // the first number is the time
+  double position_before(std::size_t i) const { return carried_[1 + i]; }  // the first number is the time
 
   // What observations begin with: positions from `skipped` on, then velocities. Where they end.
   double* write_state(const mjData& data, std::size_t skipped, double* row) const {
@@ -239,7 +242,6 @@ class MujocoEnv {
   const MujocoConfig* base_;
   std::unique_ptr<mujoco::VariedModel> own_model_;  // only if the model's fields are varied
   std::vector<double> carried_, previous_, controls_, factors_, observation_, values_;
-  std::uint8_t stepped_ = 0;
 };
 
 }  // namespace raceway

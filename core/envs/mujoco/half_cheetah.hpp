@@ -24,7 +24,7 @@ struct HalfCheetah : MujocoEnv<HalfCheetah> {
                                     on_steps<float>("reward_ctrl")}}),
           forward_weight(arguments.real("forward_reward_weight", 1.0)),
           control_weight(arguments.real("ctrl_cost_weight", 0.1)),
-          noise(arguments.real("reset_noise_scale", 0.1)),
+          noise(noise_scale(arguments, 0.1)),
           skipped(arguments.flag("exclude_current_positions_from_observation", true) ? 1 : 0) {
       require(1, 1, "a slider joint along x comes first");
       obs_size = nq() + nv() - skipped;

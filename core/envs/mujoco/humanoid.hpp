@@ -73,7 +73,7 @@ struct Humanoid : HumanoidsEnv<Humanoid> {
 
   template <class Archive>
   void archive(Archive& archive) {
-    MujocoEnv::archive(archive);
+    HumanoidsEnv::archive(archive);
     archive("centre_x", centre_.x);
     archive("centre_y", centre_.y);
   }

@@ -9,7 +9,7 @@ struct HumanoidsConfig : MujocoConfig {
   HumanoidsConfig(const Arguments& arguments, MujocoTraits traits)
       : MujocoConfig(arguments, std::move(traits)),
         control_weight(arguments.real("ctrl_cost_weight", 0.1)),
-        noise(arguments.real("reset_noise_scale", 1e-2)),
+        noise(noise_scale(arguments, 1e-2)),
         skipped(arguments.flag("exclude_current_positions_from_observation", true) ? 2 : 0),
         shows_inertia(arguments.flag("include_cinert_in_observation", true)),
         shows_velocity(arguments.flag("include_cvel_in_observation", true)),
@@ -45,6 +45,13 @@ class HumanoidsEnv : public MujocoEnv<Task> {
   void start(Random& random, mjData& data) {
     this->uniform_positions(random, data, shape_->noise);
     this->uniform_velocities(random, data, shape_->noise);
+  }
+
+  template <class Archive>
+  void archive(Archive& archive) {
+    MujocoEnv<Task>::archive(archive);
+    archive("tendon_length", tendon_length_);
+    archive("tendon_velocity", tendon_velocity_);
   }
 
   void info(InfoRow row) const {

@@ -19,7 +19,7 @@ struct InvertedDoublePendulum : MujocoEnv<InvertedDoublePendulum> {
         : MujocoConfig(arguments,
                        {5, {on_steps("reward_survive"), on_steps("distance_penalty"), on_steps("velocity_penalty")}}),
           healthy_reward(arguments.real("healthy_reward", 10.0)),
-          noise(arguments.real("reset_noise_scale", 0.1)) {
+          noise(noise_scale(arguments, 0.1)) {
       require_exactly(3, 3, "a slider joint, then two hinges");
       if (model->nsite < 1) throw std::invalid_argument("the model has no site: its first one is the tip.");
       obs_size = 9;
@@ -39,7 +39,7 @@ struct InvertedDoublePendulum : MujocoEnv<InvertedDoublePendulum> {
     const bool fallen = y <= 1.0;
     const double distance = 0.01 * numpy::squared(x) + numpy::squared(y - 2.0);
     const double velocity = 1e-3 * numpy::squared(data.qvel[1]) + 5e-3 * numpy::squared(data.qvel[2]);
-    const double survive = fallen ? 0.0 : config_->healthy_reward;
+    const double survive = config_->healthy_reward * (fallen ? 0.0 : 1.0);  // minus zero, if that is negative
     value(kSurvive) = survive;
     value(kDistance) = -distance;
     value(kVelocity) = -velocity;

@@ -14,7 +14,7 @@ struct InvertedPendulum : MujocoEnv<InvertedPendulum> {
   struct Config : MujocoConfig {
     explicit Config(const Arguments& arguments)
         : MujocoConfig(arguments, {2, {on_steps<std::int64_t>("reward_survive")}}),
-          noise(arguments.real("reset_noise_scale", 0.01)) {
+          noise(noise_scale(arguments, 0.01)) {
       require_exactly(2, 2, "a slider joint, then a hinge");
       obs_size = 4;
     }

@@ -21,6 +21,7 @@ std::vector<int> chosen_controls(const mjModel& model, const std::optional<std::
   if (!actuators) {
     for (int i = 0; i < model.nactuator; ++i) add(i);
   } else {
+    if (actuators->empty()) throw std::invalid_argument("actuators is empty. Name one or more, or leave it out.");
     for (const std::string& name : lines_of(*actuators)) add(mujoco::id_of(model, mjOBJ_ACTUATOR, name));
   }
   std::vector<int> sorted = controls;
@@ -28,7 +29,6 @@ std::vector<int> chosen_controls(const mjModel& model, const std::optional<std::
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
     throw std::invalid_argument("actuators names one of them twice.");
   }
-  if (controls.empty()) throw std::invalid_argument("the model has no actuator: there is nothing to act with.");
   return controls;
 }
 
@@ -37,8 +37,10 @@ std::vector<int> chosen_controls(const mjModel& model, const std::optional<std::
 MujocoTask::Config::Config(const Arguments& arguments)
     : MujocoConfig(arguments, {5, {}}),
       controls(chosen_controls(*model, arguments.text("actuators"))),
-      noise(arguments.real("reset_noise_scale", 0.01)) {
-  for (const std::string& name : lines_of(arguments.text("observe").value_or("qpos\nqvel"))) {
+      noise(noise_scale(arguments, 0.01)) {
+  const std::string seen = arguments.text("observe").value_or("qpos\nqvel");
+  if (seen.empty()) throw std::invalid_argument("observe is empty. Name one thing or more, such as 'qpos'.");
+  for (const std::string& name : lines_of(seen)) {
     observe.push_back(named("observe", name, [&] { return mujoco::Observable(*model, name); }));
     obs_size += observe.back().size();
     forces |= observe.back().reads_forces();

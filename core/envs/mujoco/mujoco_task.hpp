@@ -46,7 +46,6 @@ struct MujocoTask : MujocoEnv<MujocoTask> {
     for (std::size_t i = 0; i < config_->nq(); ++i) data.qpos[i] += random.uniform(-config_->noise, config_->noise);
     for (std::size_t i = 0; i < config_->nv(); ++i) data.qvel[i] += random.uniform(-config_->noise, config_->noise);
     mj_normalizeQuat(&model(), data.qpos);
-    resets_ = true;
   }
 
   void act(const Action* action, double* controls) const {
@@ -59,7 +58,7 @@ struct MujocoTask : MujocoEnv<MujocoTask> {
       const double now = limit.quantity(moment);
       return !(limit.low <= now && now <= limit.high);
     });
-    moment.alive = !ends;
+    alive_ = moment.alive = !ends;
     double sum = 0.0;
     for (std::size_t i = 0; i < config_->reward.size(); ++i) {
       value(i) = config_->reward[i].weight * config_->reward[i].quantity(moment);
@@ -68,9 +67,12 @@ struct MujocoTask : MujocoEnv<MujocoTask> {
     return {sum, ends};
   }
 
+  void began(const mjData& data) {
+    std::copy_n(data.xpos, previous_xpos_.size(), previous_xpos_.begin());  // nothing has moved yet
+    alive_ = true;
+  }
+
   void look(const mjData& data) {
-    if (resets_) std::copy_n(data.xpos, previous_xpos_.size(), previous_xpos_.begin());  // nothing has moved yet
-    resets_ = false;
     double* row = observation();
     for (const auto& part : config_->observe) row = part.write(at(data), row);
     std::copy_n(data.xpos, previous_xpos_.size(), previous_xpos_.begin());
@@ -83,11 +85,11 @@ struct MujocoTask : MujocoEnv<MujocoTask> {
   }
 
  private:
-  mujoco::Moment at(const mjData& data) const { return {model(), data, previous_xpos_.data(), config_->dt, true}; }
+  mujoco::Moment at(const mjData& data) const { return {model(), data, previous_xpos_.data(), config_->dt, alive_}; }
 
   const Config* config_;
   std::vector<double> previous_xpos_;
-  bool resets_ = false;
+  bool alive_ = true;  // unless the last step ended the episode
 };
 
 }  // namespace raceway

@@ -29,10 +29,6 @@ Joint joint(const mjModel& model, const std::string& name) {
           static_cast<std::size_t>(model.jnt_dofadr[id]), kVelocities[type]};
 }
 
-[[noreturn]] void refuse(const std::string& name) {
-  throw std::invalid_argument("there is no quantity '" + name + "'. There are: " + Quantity::known() + ".");
-}
-
 }  // namespace
 
 std::string Quantity::known() {
@@ -41,74 +37,67 @@ std::string Quantity::known() {
 }
 
 Quantity::Quantity(const mjModel& model, const std::string& name) {
+  struct Rule {
+    const char* word;
+    Kind kind;
+    std::size_t least, most;  // words, itself included
+    int axis = 0;
+  };
+  static constexpr Rule kRules[] = {
+      {"alive", Kind::kAlive, 1, 1},
+      {"control_cost", Kind::kControlCost, 1, 1},
+      {"contact_cost", Kind::kContactCost, 1, 1},
+      {"forward_velocity", Kind::kVelocity, 1, 2, 0},
+      {"x_velocity", Kind::kVelocity, 1, 2, 0},
+      {"y_velocity", Kind::kVelocity, 1, 2, 1},
+      {"z_velocity", Kind::kVelocity, 1, 2, 2},
+      {"x_position", Kind::kPosition, 1, 2, 0},
+      {"y_position", Kind::kPosition, 1, 2, 1},
+      {"z_position", Kind::kPosition, 1, 2, 2},
+      {"upright", Kind::kUpright, 1, 2},
+      {"distance", Kind::kDistance, 3, 3},
+      {"qpos", Kind::kJointPosition, 2, 2},
+      {"qvel", Kind::kJointVelocity, 2, 2},
+      {"sensor", Kind::kSensor, 2, 3},
+  };
   const std::vector<std::string> words = words_of(name);
-  const std::string& kind = words[0];
-  const std::size_t most = kind == "sensor" || kind == "distance" ? 3 : 2;
-  const bool alone = kind == "alive" || kind == "control_cost" || kind == "contact_cost";
-  const bool needs = kind == "qpos" || kind == "qvel" || kind == "sensor" || kind == "distance";
-  const bool fits =
-      words.size() <= (alone ? 1 : most) && (!needs || words.size() >= 2) && (kind != "distance" || words.size() == 3);
-  if (!fits) refuse(name);
-  parse(model, words);
-}
-
-void Quantity::parse(const mjModel& model, const std::vector<std::string>& words) {
-  const std::string& kind = words[0];
-  const auto body = [&] {
+  const auto* rule = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& each) {
+    return words[0] == each.word && words.size() >= each.least && words.size() <= each.most;
+  });
+  if (rule == std::end(kRules)) throw UnknownQuantity(name);
+  kind_ = rule->kind;
+  index_ = rule->axis;
+  if (kind_ == Kind::kVelocity || kind_ == Kind::kPosition || kind_ == Kind::kUpright) {
     if (model.nbody < 2) throw std::invalid_argument("the model has no body.");
-    return words.size() > 1 ? id_of(model, mjOBJ_BODY, words[1]) : 1;
-  };
-  const auto along = [&](const char* suffix) {
-    return kind.size() == 1 + std::string(suffix).size() && kind.ends_with(suffix) && kind[0] >= 'x' && kind[0] <= 'z';
-  };
-  if (kind == "alive") {
-    kind_ = Kind::kAlive;
-  } else if (kind == "control_cost") {
-    kind_ = Kind::kControlCost;
-  } else if (kind == "contact_cost") {
-    kind_ = Kind::kContactCost;
-  } else if (kind == "forward_velocity" || along("_velocity")) {
-    kind_ = Kind::kVelocity;
-    index_ = kind[0] == 'f' ? 0 : kind[0] - 'x';
-    body_ = body();
-  } else if (along("_position")) {
-    kind_ = Kind::kPosition;
-    index_ = kind[0] - 'x';
-    body_ = body();
-  } else if (kind == "upright") {
-    kind_ = Kind::kUpright;
-    body_ = body();
-  } else if (kind == "distance") {
-    kind_ = Kind::kDistance;
+    if (words.size() > 1) body_ = id_of(model, mjOBJ_BODY, words[1]);
+  } else if (kind_ == Kind::kDistance) {
     from_ = place(model, words[1]);
     to_ = place(model, words[2]);
-  } else if (kind == "qpos" || kind == "qvel") {
+  } else if (kind_ == Kind::kJointPosition || kind_ == Kind::kJointVelocity) {
     const Joint found = joint(model, words[1]);
     if (found.num_qpos != 1) {
       throw std::invalid_argument("joint '" + words[1] + "' has several numbers; a quantity is one.");
     }
-    kind_ = kind == "qpos" ? Kind::kJointPosition : Kind::kJointVelocity;
-    index_ = static_cast<int>(kind == "qpos" ? found.qpos : found.qvel);
-  } else if (kind == "sensor") {
-    const int id = id_of(model, mjOBJ_SENSOR, words[1]);
-    const int size = model.sensor_dim[id];
-    int index = 0;
-    if (words.size() == 3) {
-      const bool digits =
-          !words[2].empty() && words[2].size() < 6 && words[2].find_first_not_of("0123456789") == std::string::npos;
-      index = digits ? std::stoi(words[2]) : size;
-    } else if (size != 1) {
-      index = size;
-    }
-    if (index >= size) {
-      throw std::invalid_argument("sensor '" + words[1] + "' has " + std::to_string(size) +
-                                  " numbers; say which, as '" + "sensor:" + words[1] + ":0'.");
-    }
-    kind_ = Kind::kSensor;
-    index_ = model.sensor_adr[id] + index;
-  } else {
-    refuse(kind);
+    index_ = static_cast<int>(kind_ == Kind::kJointPosition ? found.qpos : found.qvel);
+  } else if (kind_ == Kind::kSensor) {
+    index_ = sensor_number(model, words);
   }
+}
+
+// "sensor:NAME" of a sensor with one number, or "sensor:NAME:INDEX".
+int Quantity::sensor_number(const mjModel& model, const std::vector<std::string>& words) {
+  const int id = id_of(model, mjOBJ_SENSOR, words[1]);
+  const int size = model.sensor_dim[id];
+  const std::string& which = words.back();
+  int index = size == 1 ? 0 : size;
+  if (words.size() == 3) {
+    const bool digits =
+        !which.empty() && which.size() < 6 && which.find_first_not_of("0123456789") == std::string::npos;
+    index = digits ? std::stoi(which) : size;
+  }
+  if (index < size) return model.sensor_adr[id] + index;
+  throw std::invalid_argument("sensor '" + words[1] + "' has " + std::to_string(size) +
+                              " numbers; say which, as 'sensor:" + words[1] + ":0'.");
 }
 
 Quantity::Place Quantity::place(const mjModel& model, const std::string& name) {
@@ -174,10 +163,8 @@ Observable::Observable(const mjModel& model, const std::string& name) : run_(run
   if (run_) return;
   try {
     quantity_.emplace(model, name);
-  } catch (const std::invalid_argument& failure) {
-    const bool unknown = std::string(failure.what()).starts_with("there is no quantity");
-    throw std::invalid_argument(failure.what() +
-                                std::string(unknown ? " Observations also take: qpos, qvel, act, sensors." : ""));
+  } catch (const UnknownQuantity& failure) {
+    throw std::invalid_argument(failure.what() + std::string(" Observations also take: qpos, qvel, act, sensors."));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -52,12 +53,17 @@ class Quantity {
   };
 
   static Place place(const mjModel& model, const std::string& name);
-  void parse(const mjModel& model, const std::vector<std::string>& words);
+  static int sensor_number(const mjModel& model, const std::vector<std::string>& words);
 
   Kind kind_ = Kind::kAlive;
   int index_ = 0;  // of the number in its array, or of the axis
   int body_ = 1;
   Place from_{}, to_{};
+};
+
+struct UnknownQuantity : std::invalid_argument {
+  explicit UnknownQuantity(const std::string& name)
+      : std::invalid_argument("there is no quantity '" + name + "'. There are: " + Quantity::known() + ".") {}
 };
 
 // A run of numbers: all positions, one joint's, a sensor's, or a single quantity.

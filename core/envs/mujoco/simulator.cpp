@@ -1,5 +1,6 @@
 #include "simulator.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -58,6 +59,14 @@ Model load(const std::string& path) {
                                 " lets bodies sleep, and what sleeps is not part of MuJoCo's state: an environment "
                                 "could not be saved. Remove the flag sleep=\"enable\".");
   }
+  if (model->nplugin > 0) {
+    throw std::invalid_argument("xml_file=" + path +
+                                " uses plugins, whose memory is not part of MuJoCo's state: an environment could not "
+                                "be saved. Remove them.");
+  }
+  if (model->nu == 0) {
+    throw std::invalid_argument("xml_file=" + path + " has no actuator: there is nothing to act with.");
+  }
   spare_work(*model);
   return loaded;
 }
@@ -110,9 +119,11 @@ int id_of(const mjModel& model, mjtObj type, const std::string& name) {
                               "'. There are: " + (known.empty() ? "none" : known) + ".");
 }
 
-std::uint8_t advance(const mjModel& model, mjData& data, int count, bool forces) {
+std::uint8_t advance(const mjModel& model, mjData& data, int count, bool forces, double* into_last) {
   try {
-    for (int i = 0; i < count; ++i) mj_step(&model, &data);
+    for (int i = 1; i < count; ++i) mj_step(&model, &data);
+    mj_getState(&model, &data, into_last, kCarried);
+    mj_step(&model, &data);
     if (forces) mj_rnePostConstraint(&model, &data);
   } catch (const Error&) {
     return kStopped;
@@ -124,6 +135,22 @@ std::uint8_t advance(const mjModel& model, mjData& data, int count, bool forces)
   return sound ? 0 : kNotFinite;
 }
 
+// A buffer is its user's number, the position of its newest entry, then times and values.
+bool can_be_carried(const mjModel& model, const double* carried) {
+  if (model.nhistory == 0) return true;
+  const double* buffers = carried + mj_stateSize(&model, mjSTATE_TIME | mjSTATE_QPOS | mjSTATE_QVEL | mjSTATE_ACT);
+  const auto sound = [buffers](const int* addresses, const int* sizes, int count) {
+    for (int i = 0; i < count; ++i) {
+      if (addresses[i] < 0) continue;
+      const double position = buffers[addresses[i] + 1];
+      if (!(position >= 0.0 && position < sizes[2 * i] && position == std::floor(position))) return false;
+    }
+    return true;
+  };
+  return sound(model.actuator_historyadr, model.actuator_history, static_cast<int>(model.nactuator)) &&
+         sound(model.sensor_historyadr, model.sensor_history, static_cast<int>(model.nsensor));
+}
+
 Simulators::~Simulators() {
   for (Slot& slot : slots_) mj_deleteData(slot.data.load());
 }
@@ -132,7 +159,10 @@ mjData* Simulators::take() {
   for (std::size_t i = 0; i < kSlots; ++i) {
     std::atomic<mjData*>& slot = slots_[(home_slot() + i) % kSlots].data;
     if (slot.load(std::memory_order_relaxed) == nullptr) continue;
-    if (mjData* data = slot.exchange(nullptr, std::memory_order_acquire)) return data;
+    mjData* data = slot.exchange(nullptr, std::memory_order_acquire);
+    if (!data) continue;
+    std::fill(std::begin(data->warning), std::end(data->warning), mjWarningStat{});  // they were another's
+    return data;
   }
   Data data(mj_makeData(&model_));
   if (!data) throw std::bad_alloc();

@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace raceway::mujoco {
 
@@ -37,12 +38,13 @@ class Guard {
 
 Model load(const std::string& path);
 
+int count_of(const mjModel& model, mjtObj type);  // bodies, joints, geoms, sites, actuators, sensors, keyframes
+
 // Switches off what such a model has no use for; no result changes by a bit.
 void spare_work(mjModel& model);
 
 // The number of a body, site, ... by its name or, for those without one, its number as text. Refuses what is not there
 // and lists what is.
-int count_of(const mjModel& model, mjtObj type);
 int id_of(const mjModel& model, mjtObj type, const std::string& name);
 
 // All that a simulation carries from one step to the next, if nothing but its controls is set from outside.
@@ -63,8 +65,12 @@ inline constexpr std::array kFaults{
 static_assert(mjNWARNING == 7, "the faults name MuJoCo's warnings one by one");
 constexpr std::uint8_t kNotFinite = 8, kStopped = 9;
 
-// Steps `count` times. What went wrong, as a number of kFaults; 0: nothing.
-std::uint8_t advance(const mjModel& model, mjData& data, int count, bool forces);
+// Steps `count` times, and writes what was carried into the last one. What went wrong, as a number of kFaults; 0:
+// nothing.
+std::uint8_t advance(const mjModel& model, mjData& data, int count, bool forces, double* into_last);
+
+// Whether numbers that are carried can be set: where the model has delays, they hold positions in buffers.
+bool can_be_carried(const mjModel& model, const double* carried);
 
 // Workspaces for the environments of one model. An environment keeps only what it carries from step to step; the rest
 // of MuJoCo's data, a hundred times as much, is scratch that belongs to whichever thread is stepping. So it stays in
@@ -109,6 +115,15 @@ class Simulators {
   const mjModel& model_;
   const int keyframe_;
   std::array<Slot, kSlots> slots_;
+};
+
+// A model, and the workspaces of those who step it.
+struct World {
+  World(Model loaded, int key) : model(std::move(loaded)), keyframe(key), simulators(*model, key) {}
+
+  const Model model;
+  const int keyframe;  // where episodes start; -1: at the model's reference
+  Simulators simulators;
 };
 
 }  // namespace raceway::mujoco

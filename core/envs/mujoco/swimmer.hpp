@@ -25,7 +25,7 @@ struct Swimmer : MujocoEnv<Swimmer> {
                                     on_steps<float>("reward_ctrl")}}),
           forward_weight(arguments.real("forward_reward_weight", 1.0)),
           control_weight(arguments.real("ctrl_cost_weight", 1e-4)),
-          noise(arguments.real("reset_noise_scale", 0.1)),
+          noise(noise_scale(arguments, 0.1)),
           skipped(arguments.flag("exclude_current_positions_from_observation", true) ? 2 : 0) {
       require(2, 2, "slider joints along x and y come first");
       obs_size = nq() + nv() - skipped;

@@ -27,8 +27,8 @@ const FieldSpec kFields[] = {
     {"mass", Field::kMass, mjOBJ_BODY, true, {"body_mass", "body_inertia"}},
     {"friction", Field::kFriction, mjOBJ_GEOM, false, {"geom_friction"}},
     {"gain", Field::kGain, mjOBJ_ACTUATOR, false, {"actuator_gainprm", "actuator_biasprm"}},
-    {"damping", Field::kDamping, mjOBJ_JOINT, false, {"dof_damping"}},
-    {"stiffness", Field::kStiffness, mjOBJ_JOINT, false, {"jnt_stiffness"}},
+    {"damping", Field::kDamping, mjOBJ_JOINT, false, {"dof_damping", "dof_dampingpoly"}},
+    {"stiffness", Field::kStiffness, mjOBJ_JOINT, false, {"jnt_stiffness", "jnt_stiffnesspoly"}},
     {"armature", Field::kArmature, mjOBJ_JOINT, false, {"dof_armature"}},
     {"frictionloss", Field::kFrictionLoss, mjOBJ_JOINT, false, {"dof_frictionloss"}},
     {"gravity", Field::kGravity, mjOBJ_UNKNOWN, false, {}},
@@ -56,7 +56,9 @@ void check(const FieldSpec& spec, const NamedRange& range) {
 int part_of(const mjModel& model, const FieldSpec& spec, const std::string& key) {
   try {
     if (spec.type == mjOBJ_UNKNOWN) throw std::invalid_argument(std::string(spec.name) + " has no parts.");
-    return id_of(model, spec.type, key.substr(key.find(':') + 1));
+    const int id = id_of(model, spec.type, key.substr(key.find(':') + 1));
+    if (spec.field == Field::kMass && id == 0) throw std::invalid_argument("the world has no mass.");
+    return id;
   } catch (const std::invalid_argument& failure) {
     throw std::invalid_argument("randomize['" + key + "']: " + failure.what());
   }
@@ -162,9 +164,9 @@ void VariedModel::apply(const std::vector<double>& factors, mjData& scratch) {
   const auto scale = [this](mjtNum* mjModel::* array, int first, int count, double factor) {
     for (int i = first; i < first + count; ++i) (model_.*array)[i] = (shared_.*array)[i] * factor;
   };
-  const auto dofs = [&](mjtNum* mjModel::* array, int joint, double factor) {
+  const auto dofs = [&](mjtNum* mjModel::* array, int joint, int width, double factor) {
     static constexpr int kDofs[] = {6, 3, 1, 1};  // of free, ball, slide and hinge
-    scale(array, shared_.jnt_dofadr[joint], kDofs[shared_.jnt_type[joint]], factor);
+    scale(array, width * shared_.jnt_dofadr[joint], width * kDofs[shared_.jnt_type[joint]], factor);
   };
   for (std::size_t i = 0; i < factors.size(); ++i) {
     const int index = variation_.parts()[i].index;
@@ -182,16 +184,18 @@ void VariedModel::apply(const std::vector<double>& factors, mjData& scratch) {
         scale(&mjModel::actuator_biasprm, mjNBIAS * index, 3, factor);
         break;
       case Field::kDamping:
-        dofs(&mjModel::dof_damping, index, factor);
+        dofs(&mjModel::dof_damping, index, 1, factor);
+        dofs(&mjModel::dof_dampingpoly, index, mjNPOLY, factor);
         break;
       case Field::kStiffness:
         scale(&mjModel::jnt_stiffness, index, 1, factor);
+        scale(&mjModel::jnt_stiffnesspoly, mjNPOLY * index, mjNPOLY, factor);
         break;
       case Field::kArmature:
-        dofs(&mjModel::dof_armature, index, factor);
+        dofs(&mjModel::dof_armature, index, 1, factor);
         break;
       case Field::kFrictionLoss:
-        dofs(&mjModel::dof_frictionloss, index, factor);
+        dofs(&mjModel::dof_frictionloss, index, 1, factor);
         break;
       case Field::kGravity:
         for (int axis = 0; axis < 3; ++axis) model_.opt.gravity[axis] = shared_.opt.gravity[axis] * factor;

@@ -14,7 +14,7 @@ struct WalkerConfig : MujocoConfig {
         forward_weight(arguments.real("forward_reward_weight", 1.0)),
         control_weight(arguments.real("ctrl_cost_weight", 1e-3)),
         healthy_reward(arguments.real("healthy_reward", 1.0)),
-        noise(arguments.real("reset_noise_scale", 5e-3)),
+        noise(noise_scale(arguments, 5e-3)),
         terminates(arguments.flag("terminate_when_unhealthy", true)),
         z(bounds(arguments, "healthy_z_range", healthy_z)),
         angle(bounds(arguments, "healthy_angle_range", healthy_angle)),

@@ -22,7 +22,7 @@ def bare_loop(
     """Seconds that a plain C++ loop takes for `actions` [T, num_envs, ...]: one thread per CPU, no pool at all."""
     task = find_task(id)
     given = native_arguments(task, kwargs)
-    column = _core.describe_layout(task.id, given)["action"]
+    column = _core.Configurations(task.id, [given]).layout(0)["action"]
     steps = len(actions)
     flat = np.ascontiguousarray(actions, dtype=column["dtype"]).reshape(steps, -1)
     if column["discrete"] and flat.size and not (flat.min() >= 0 and flat.max() < column["n"]):

@@ -115,7 +115,7 @@ def native_arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
             raise TypeError(_unknown(task, name))
         given[name] = value
     model = task.model_argument
-    if model and task.defaults[model] == "None" and isinstance(given[model], str) and os.path.isfile(given[model]):
+    if model and task.defaults[model] == "None" and _is_path(given[model]) and os.path.isfile(given[model]):
         given[model] = os.path.abspath(given[model])  # the user's own robot may have the name of one of Gymnasium's
     if "map_name" in task.kinds and given.get("desc") is None and given.get("map_name", "4x4") is None:
         given["desc"] = _random_map()
@@ -124,6 +124,10 @@ def native_arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in given.items()
         if value is not None
     }
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike)) and value != ""
 
 
 def _unknown(task: Task, name: Any) -> str:
@@ -157,9 +161,11 @@ def positive(name: str, value: Any, most: int = 2**31 - 1) -> int:
 
 def integer(name: str, value: Any) -> int:
     """`value` as an int, if it is a whole number."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return int(value)
-    raise TypeError(f"{name}={value!r} is not a whole number.")
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is not a whole number.")
+    if abs(int(value)) >= 2**63:
+        raise ValueError(f"{name}={value!r} is too large.")
+    return int(value)
 
 
 def real(name: str, value: Any) -> float:
@@ -188,7 +194,7 @@ def _reals(name: str, value: Any) -> list[float]:
 
 
 def _ranges(name: str, value: Any) -> dict[str, list[float]]:
-    if not isinstance(value, Mapping) or not all(isinstance(each, str) and each for each in value):
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) and each.isprintable() for each in value):
         raise TypeError(f"{name}={value!r} is not a dict with names as keys.")
     return {each: _range(f"{name}[{each!r}]", bounds) for each, bounds in value.items()}
 
@@ -215,7 +221,7 @@ def text(name: str, value: Any) -> str:
 def _file(name: str, value: Any) -> str:
     """The path of a model, found as Gymnasium finds it: a bare name is one of its own."""
     path = os.path.expanduser(text(name, os.fspath(value) if isinstance(value, os.PathLike) else value))
-    if not path.startswith((".", "/")) and os.path.exists(own := os.path.join(_ASSETS, path)):
+    if not path.startswith((".", "/")) and os.path.isfile(own := os.path.join(_ASSETS, path)):
         path = own
     if not os.path.isfile(path):
         raise FileNotFoundError(f"{name}={value!r}: there is no file {os.path.abspath(path)}.")

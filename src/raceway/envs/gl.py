@@ -67,6 +67,7 @@ class _GLThread:
     def __init__(self) -> None:
         self.contexts: set[Any] = set()
         self.has_drawn = False
+        self._stopped = False
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future] | None] = queue.SimpleQueue()
         # A daemon, for it has to outlive what other threads do at the interpreter's end; stop() ends it there.
         self._thread = threading.Thread(target=self._serve, name="raceway.gl", daemon=True)
@@ -74,7 +75,9 @@ class _GLThread:
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
-        if threading.current_thread() is self._thread:  # the garbage collector closes a pool wherever it runs
+        if self._stopped:  # nobody would ever do it
+            future.set_exception(RuntimeError("no picture can be drawn any more: the interpreter is ending."))
+        elif threading.current_thread() is self._thread:  # the garbage collector closes a pool wherever it runs
             _do(work, future)
         else:
             self._jobs.put((work, future))
@@ -90,6 +93,7 @@ class _GLThread:
 
     def stop(self) -> None:
         """Frees the contexts that are left and ends the thread."""
+        self._stopped = True
         self._jobs.put(None)
         self._thread.join(timeout=2.0)
 

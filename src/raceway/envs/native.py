@@ -24,7 +24,7 @@ from raceway.envs.arguments import (
 from raceway.envs.catalog import find_task, flag, positive
 from raceway.envs.render import GymnasiumRenderer, Renderer
 from raceway.envs.render_mujoco import MujocoRenderer
-from raceway.envs.spaces import observation_space_of, space_of
+from raceway.envs.spaces import difference_of, observation_space_of, space_of
 
 
 class NativePool(VectorEnv):
@@ -67,7 +67,8 @@ class NativePool(VectorEnv):
         arguments = env_arguments(task, self.num_envs, max_episode_steps, kwargs, env_kwargs)
         self._task = task
         self._arguments = arguments
-        self._describe_spaces(arguments)
+        configurations = _core.Configurations(task.id, arguments.distinct)
+        self._describe_spaces(configurations, arguments)
         self._renderer: Renderer = (
             MujocoRenderer(task, render_mode, arguments, self._layout["step_s"])
             if task.model_argument
@@ -76,8 +77,7 @@ class NativePool(VectorEnv):
         self.render_mode = render_mode
         self.metadata = self._renderer.metadata | {"autoreset_mode": mode}
         self._pool = _core.Pool(
-            task.id,
-            arguments.distinct,
+            configurations,
             arguments.which,
             arguments.limits,
             {
@@ -94,19 +94,17 @@ class NativePool(VectorEnv):
         self._tells_ends = mode == AutoresetMode.SAME_STEP or record_episodes
         self._pool.seed(seed_list(seed if seed is not None else secrets.randbits(127), self.num_envs))
 
-    def _describe_spaces(self, arguments: EnvArguments) -> None:
-        self._layout = _core.describe_layout(self._task.id, arguments.distinct[0])
+    def _describe_spaces(self, configurations: _core.Configurations, arguments: EnvArguments) -> None:
+        self._layout = configurations.layout(0)
         self.single_observation_space = observation_space_of(self._layout)
         self.single_action_space = space_of(self._layout["action"])
-        for index, kwargs in enumerate(arguments.distinct[1:], start=1):
-            layout = _core.describe_layout(self._task.id, kwargs)
-            for part in ("observation", "action", "info", "state"):
-                if layout[part] != self._layout[part]:
-                    raise ValueError(
-                        f"environment {arguments.which.index(index)} has another {part} than environment 0 "
-                        f"({_shape_of(layout[part])}, not {_shape_of(self._layout[part])}): in one pool they must be "
-                        "equal. Make a pool for each."
-                    )
+        for index in range(1, len(configurations)):
+            if difference := difference_of(self._layout, configurations.layout(index)):
+                what, how = difference
+                raise ValueError(
+                    f"environment {arguments.which.index(index)} has another {what} than environment 0 ({how}): in one "
+                    "pool they must be equal. Make a pool for each."
+                )
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._scalar_obs = all(column["discrete"] for column in self._layout["observation"])
@@ -201,14 +199,3 @@ class NativePool(VectorEnv):
 
     def __repr__(self) -> str:
         return f"NativePool({self._task.id}, num_envs={self.num_envs}, num_workers={self.num_workers})"
-
-
-def _shape_of(part: Any) -> str:
-    """Columns in few words, for a message."""
-    columns = part if isinstance(part, list) else [part]
-    return ", ".join(
-        str(space_of(column))
-        if column.get("discrete") or "low" in column
-        else f"{column['dtype']}{list(column['shape'])}"
-        for column in columns
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -45,13 +44,13 @@ class MujocoRenderer(Renderer):
         """Gives back what drawing needs."""
         for canvas in self._canvases.values():
             gl.post(canvas.free)
-        self._canvases = {}
+        self._canvases, self._replays = {}, {}
 
     def _draw_one(self, i: int, row: Mapping[str, Any]) -> Any:
         kwargs = self._arguments.distinct[self._arguments.which[i]]
         path, picture = kwargs[self._model_argument], self._arguments.pictures[i]
         replay = self._replay(path)
-        replay.show(row, kwargs, kwargs.get("frame_skip", ast.literal_eval(self._task.defaults["frame_skip"])))
+        replay.show(row, kwargs)
         if i not in self._lookats:
             # Gymnasium's free camera looks to where the middle of things was when it first drew, and stays so.
             self._lookats[i] = np.median(replay.data.geom_xpos, axis=0)

@@ -26,3 +26,23 @@ def observation_space_of(layout: Mapping[str, Any]) -> Space:
     if layout["container"] == "dict":
         return spaces.Dict({column["name"]: leaf for column, leaf in zip(layout["observation"], leaves, strict=True)})
     return leaves[0]
+
+
+def difference_of(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What the first part is in which two layouts differ, and how the other's is; None if they are equal."""
+    for part in ("observation", "action", "info", "state"):
+        ours, theirs = ([layout[part]] if part == "action" else layout[part] for layout in (one, other))
+        if ours == theirs:
+            continue
+        for a, b in zip(ours, theirs, strict=False):
+            if a != b:
+                name = f" {a['name']!r}" if a["name"] else ""
+                return f"{part}{name}", f"{_in_words(b)}, not {_in_words(a)}"
+        return part, f"{len(theirs)} entries, not {len(ours)}"
+    return None
+
+
+def _in_words(column: Mapping[str, Any]) -> str:
+    if column["discrete"] or "low" in column:
+        return str(space_of(column))
+    return f"{column['dtype']}{list(column['shape'])}"
