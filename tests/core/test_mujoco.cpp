@@ -238,7 +238,7 @@ CASE("a state that is not finite is a fault and touches no other environment") {
 CASE("a varied model writes nothing to the shared one") {
   for (const char* name : {"ant.xml", "humanoid.xml"}) {
     Alone<MujocoTask> varied(gymnasium_model(name), kEverything);
-    const ReadOnly guard(*varied.config.model);
+    const ReadOnly guard(*varied.config.world->model);
     for (int episode = 0; episode < 5; ++episode) {
       varied.reset();
       for (int i = 0; i < 20; ++i) varied.step();
@@ -249,8 +249,9 @@ CASE("a varied model writes nothing to the shared one") {
 
 CASE("a varied model steps as a whole copy with the same numbers does") {
   const mujoco::Model model = mujoco::load(gymnasium_model("humanoid.xml"));
+  const mujoco::LeanModel lean(*model);
   const mujoco::Variation variation(*model, kEverything);
-  mujoco::VariedModel varied(*model, variation);
+  mujoco::VariedModel varied(lean, variation);
   const mujoco::Data data(mj_makeData(model.get()));
   std::vector<double> factors = variation.lowest();
   const std::uint32_t seed = 3;
@@ -319,6 +320,54 @@ CASE("a named part goes before the whole, a number is drawn from nothing, and fa
   CHECK_THROWS(std::invalid_argument, "0 or more", mujoco::Variation(*model, Ranges{{"friction", -1, 1}}));
 }
 
+CASE("a varied model whose pairs are listed steps as a whole copy with the same numbers does") {
+  for (const char* name : {"ant.xml", "hopper.xml", "walker2d_v5.xml"}) {
+    const mujoco::Model model = mujoco::load(gymnasium_model(name));
+    const mujoco::LeanModel lean(*model);
+    CHECK(lean.lists_pairs());
+    const mujoco::Variation variation(*model, {{"friction", 0.0, 2.0}, {"mass", 0.5, 2.0}});
+    mujoco::VariedModel varied(lean, variation);
+    const mujoco::Data data(mj_makeData(&lean.model()));
+    std::vector<double> factors = variation.lowest();
+    const std::uint32_t seed = 3;
+    raceway_random storage = seeded({&seed, 1});
+    Random random(storage);
+    variation.draw(random, factors);
+    varied.apply(factors, *data);
+    const mujoco::Model copy(mj_copyModel(nullptr, model.get()));
+    const auto bodies = static_cast<std::size_t>(model->nbody), geoms = static_cast<std::size_t>(model->ngeom);
+    std::memcpy(copy->body_mass, varied.model().body_mass, sizeof(double) * bodies);
+    std::memcpy(copy->body_inertia, varied.model().body_inertia, 3 * sizeof(double) * bodies);
+    std::memcpy(copy->geom_friction, varied.model().geom_friction, 3 * sizeof(double) * geoms);
+    const mujoco::Data other(mj_makeData(copy.get()));
+    mj_setConst(copy.get(), other.get());
+    mj_resetData(&varied.model(), data.get());
+    mj_resetData(copy.get(), other.get());
+    int contacts = 0;
+    for (int step = 0; step < 400; ++step) {
+      for (int i = 0; i < model->nu; ++i) data->ctrl[i] = other->ctrl[i] = random.uniform(-1.0, 1.0);
+      mj_step(&varied.model(), data.get());
+      mj_step(copy.get(), other.get());
+      contacts += data->ncon;
+      CHECK_EQUAL(std::memcmp(data->qvel, other->qvel, sizeof(double) * static_cast<std::size_t>(model->nv)), 0);
+    }
+    CHECK(contacts > 0);
+  }
+}
+
+CASE("pairs are listed where MuJoCo would find them, and nowhere else") {
+  const auto lists = [](const char* name) {
+    const mujoco::Model model = mujoco::load(gymnasium_model(name));
+    const mujoco::LeanModel lean(*model);
+    return lean.lists_pairs() ? static_cast<int>(lean.model().npair) : 0;
+  };
+  CHECK_EQUAL(lists("half_cheetah.xml"), 8);
+  CHECK_EQUAL(lists("ant.xml"), 13);
+  CHECK_EQUAL(lists("hopper.xml"), 7);
+  CHECK_EQUAL(lists("humanoid.xml"), 0);  // bodies of several geoms, which meet each other
+  CHECK_EQUAL(lists("reacher.xml"), 0);   // nothing to list
+}
+
 CASE("work that is spared changes no bit") {
   for (const char* name :
        {"ant.xml", "half_cheetah.xml", "hopper.xml", "walker2d_v5.xml", "humanoid.xml", "humanoidstandup.xml",
@@ -326,25 +375,25 @@ CASE("work that is spared changes no bit") {
     const mujoco::Guard guard;
     char error[100];
     const mujoco::Model whole(mj_loadXML(gymnasium_model(name).c_str(), nullptr, error, sizeof error));
-    const mujoco::Model spared(mj_copyModel(nullptr, whole.get()));
-    mujoco::spare_work(*spared);
-    const mujoco::Data a(mj_makeData(whole.get())), b(mj_makeData(spared.get()));
+    const mujoco::LeanModel lean(*whole);
+    const mjModel* spared = &lean.model();
+    const mujoco::Data a(mj_makeData(whole.get())), b(mj_makeData(spared));
     const std::uint32_t seed = 8;
     raceway_random storage = seeded({&seed, 1});
     Random random(storage);
     const auto size = sizeof(double) * static_cast<std::size_t>(mj_stateSize(whole.get(), mjSTATE_INTEGRATION));
     std::vector<char> left(size), right(size);
-    for (int step = 0; step < 300; ++step) {
-      if (step % 100 == 0) {
+    for (int step = 0; step < 2000; ++step) {
+      if (step % 250 == 0) {
         mj_resetData(whole.get(), a.get());
-        mj_resetData(spared.get(), b.get());
+        mj_resetData(spared, b.get());
         for (int i = 0; i < whole->nq; ++i) a->qpos[i] = b->qpos[i] += random.uniform(-0.1, 0.1);
       }
       for (int i = 0; i < whole->nu; ++i) a->ctrl[i] = b->ctrl[i] = random.uniform(-1.0, 1.0);
       mj_step(whole.get(), a.get());
-      mj_step(spared.get(), b.get());
+      mj_step(spared, b.get());
       mj_getState(whole.get(), a.get(), reinterpret_cast<double*>(left.data()), mjSTATE_INTEGRATION);
-      mj_getState(spared.get(), b.get(), reinterpret_cast<double*>(right.data()), mjSTATE_INTEGRATION);
+      mj_getState(spared, b.get(), reinterpret_cast<double*>(right.data()), mjSTATE_INTEGRATION);
       CHECK(left == right);
     }
   }

@@ -86,7 +86,7 @@ _MUJOCO_FREE: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "impact_cost_weight": WEIGHTS,
         "impact_cost_range": ranges(0, 10),
     },
-    "InvertedDoublePendulum": {**_NOISE, "healthy_reward": st.floats(0, 100)},
+    "InvertedDoublePendulum": {**_NOISE, "healthy_reward": WEIGHTS},
     "InvertedPendulum": _NOISE,
     "Pusher": {"reward_near_weight": WEIGHTS, "reward_dist_weight": WEIGHTS, "reward_control_weight": WEIGHTS},
     "Reacher": {"reward_dist_weight": WEIGHTS, "reward_control_weight": WEIGHTS},

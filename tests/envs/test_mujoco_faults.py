@@ -240,3 +240,40 @@ def test_nothing_is_printed_and_no_log_is_written(tmp_path: Path):
     )
     assert (ended.code, ended.output, ended.errors) == (0, "", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reset_of_some_tells_nothing_of_the_others():
+    for copy in (True, False):
+        with closing(make("disabled", copy=copy)) as pool:
+            pool.reset()
+            state = pool.state()
+            carried = np.full_like(state["env.carried"], np.nan)
+            for mask in (np.arange(NUM_ENVS) < 2, np.arange(NUM_ENVS) >= 2):
+                pool.set_state({**state, "env.carried": carried})
+                infos = pool.step(np.zeros((NUM_ENVS, 6), np.float32))[4]
+                assert infos["_fault"].all()
+                del infos
+                _, infos = pool.reset(options={"reset_mask": mask.copy()})
+                assert "fault" not in infos
+                pool.reset()
+
+
+def test_a_model_that_cannot_be_varied_so_far_hurts_no_other_environment():
+    ranges = {"mass": (1e-300, 1.0)}
+    with closing(raceway.make(TASK, 2, randomize=ranges, num_workers=1, seed=1)) as pool:
+        pool.reset()
+        state = pool.state()
+        factors = np.ones_like(state["env.factors"])
+        factors[1] = 1e-300
+        pool.set_state({**state, "env.factors": factors})
+        pool.step(np.zeros((2, 6), np.float32))
+        assert pool.faults[0] == 0
+
+
+def test_faults_can_be_read_while_environments_are_in_flight():
+    with closing(raceway.make(TASK, 4, batch_size=2, num_workers=2, seed=1)) as pool:
+        pool.async_reset()
+        for _ in range(10):
+            infos = pool.recv()[4]
+            assert (pool.faults == 0).all()
+            pool.send(np.zeros((2, 6), np.float32), infos["env_id"])

@@ -214,7 +214,6 @@ def test_the_number_of_workers_changes_no_bit(task: str, mode: str):
         assert_same(play(task, workers, mode), alone, f"{workers} workers")
 
 
-@pytest.mark.xfail(strict=True, reason="Gymnasium multiplies by 0 once fallen, which keeps the sign: -0.0")
 def test_a_negative_reward_for_being_upright_ends_as_a_negative_zero():
     with PhysicalTwins("InvertedDoublePendulum-v5", 1, healthy_reward=-2.0) as twins:
         twins.reset(seed=0)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
 import raceway
+from tests.envs.processes import output_of
 
 ROBOT = """
 <mujoco model="cart">
@@ -95,7 +98,7 @@ def test_observations_and_rewards_are_what_mujoco_computes(robot: Path) -> None:
     ]
     envs = raceway.make("MujocoTask-v0", 1, xml_file=robot, frame_skip=3, observe=observe, reward=weights, seed=4)
     assert envs.single_action_space.shape == (2,)
-    np.testing.assert_array_equal(envs.single_action_space.low, np.float32([-2, -np.inf]))
+    assert envs.single_action_space == Box(np.array([-2, -np.inf], np.float32), np.array([2, np.inf], np.float32))
     observation, infos = envs.reset()
     assert infos == {}
     reference = Reference(robot, 3)
@@ -180,7 +183,7 @@ def test_keyframe_actuators_and_noise(robot: Path) -> None:
         _, reward, *_ = envs.step(np.full((2, 1), 0.5, dtype=np.float32))
         np.testing.assert_array_equal(reward, 0.5**2 + 0.25**2)
     by_number = raceway.make("MujocoTask-v0", 1, xml_file=robot, keyframe=0, actuators=["1", "0"], seed=1)
-    np.testing.assert_array_equal(by_number.single_action_space.high, np.float32([np.inf, 2]))
+    assert by_number.single_action_space == Box(np.array([-np.inf, -2], np.float32), np.array([np.inf, 2], np.float32))
     assert abs(by_number.reset()[0][0, 0] - 0.5) < 0.011
 
 
@@ -189,6 +192,7 @@ def test_a_model_in_the_working_directory_comes_first(robot: Path, monkeypatch: 
     monkeypatch.chdir(robot.parent)
     assert raceway.make("MujocoTask-v0", 1, xml_file="ant.xml").single_action_space.shape == (2,)
     assert raceway.make("MujocoTask-v0", 1, xml_file="hopper.xml").single_action_space.shape == (3,)  # Gymnasium's
+    assert raceway.make("MujocoTask-v0", 1, xml_file=Path("ant.xml")).single_action_space.shape == (2,)
     assert raceway.make("Ant-v5", 1, xml_file="ant.xml").single_action_space.shape == (8,)  # as Gymnasium finds it
 
 
@@ -218,6 +222,10 @@ def test_a_model_in_the_working_directory_comes_first(robot: Path, monkeypatch: 
         ({"xml_file": None}, "xml_file is missing"),
         ({"randomize": {"mass": "heavy"}}, "not a number"),
         ({"randomize": {"masss": 1.0}}, "no 'masss'"),
+        ({"randomize": {"mass:world": 1.0}}, "the world has no mass"),
+        ({"reward": {"alive\nalive": 1.0}}, "names as keys"),
+        ({"observe": []}, "observe is empty"),
+        ({"actuators": []}, "actuators is empty"),
     ],
 )
 def test_what_is_wrong_is_said(robot: Path, kwargs: dict, message: str) -> None:
@@ -227,7 +235,7 @@ def test_what_is_wrong_is_said(robot: Path, kwargs: dict, message: str) -> None:
 
 
 def test_state_of_a_robot_is_exact(robot: Path) -> None:
-    kwargs = {
+    kwargs: dict[str, Any] = {
         "xml_file": robot,
         "observe": ["qpos", "x_velocity:cart", "sensors"],
         "reward": {"forward_velocity": 1.0},
@@ -320,7 +328,7 @@ def test_a_factor_does_what_changing_the_model_does(field: str) -> None:
 
 def test_each_environment_may_have_its_own_constants() -> None:
     own = [{"randomize": {"mass": 0.5}}, {}, {"randomize": {"mass": 2.0}}]
-    with pytest.raises(ValueError, match="another state"):  # one without factors has another state
+    with pytest.raises(ValueError, match="environment 1 has another state 'factors' than environment 0"):
         raceway.make("Swimmer-v5", 3, env_kwargs=own)
     own[1] = {"randomize": {"mass": 1.0}}
     rewards = rewards_of(raceway.make("Swimmer-v5", 3, env_kwargs=own))
@@ -328,3 +336,46 @@ def test_each_environment_may_have_its_own_constants() -> None:
     np.testing.assert_array_equal(rewards[:, 1], plain[:, 1])
     assert (rewards[:, 0] != plain[:, 0]).any()
     assert (rewards[:, 2] != plain[:, 2]).any()
+
+
+def test_environments_of_one_file_share_its_model_whatever_their_own_arguments() -> None:
+    """A model of each one's own would take half a megabyte and five milliseconds each."""
+    output = output_of("""
+        import time
+        import raceway
+        from tests.envs.processes import resident_kib
+        raceway.make("Ant-v5", 4).reset(seed=0)
+        own = [{"randomize": {"mass": 1.0 + i / 10000}, "ctrl_cost_weight": i / 1000} for i in range(1000)]
+        before, start = resident_kib(), time.perf_counter()
+        pool = raceway.make("Ant-v5", 1000, env_kwargs=own)
+        pool.reset(seed=0)
+        print(time.perf_counter() - start, (resident_kib() - before) / 1024)
+    """)
+    seconds, megabytes = map(float, output.split())
+    assert seconds < 5.0  # 0.4 s on an idle machine
+    assert megabytes < 100.0
+
+
+def test_higher_terms_of_damping_and_stiffness_are_scaled_too(tmp_path: Path) -> None:
+    path = tmp_path / "robot.xml"
+    path.write_text(ROBOT.replace('axis="1 0 0"/>', 'axis="1 0 0" damping="0 5 0" stiffness="0 50 0"/>'))
+    observe = ["qpos", "qvel"]
+    found = []
+    for randomize in (None, {"damping": 1.0, "stiffness": 1.0}, {"damping": 3.0}, {"stiffness": 3.0}):
+        envs = raceway.make("MujocoTask-v0", 1, xml_file=path, observe=observe, randomize=randomize)
+        envs.reset(seed=1)
+        rows = [envs.step(np.full((1, 2), 1.5, np.float32))[0].copy() for _ in range(20)]
+        found.append(np.array(rows))
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any()
+    assert (found[0] != found[3]).any()
+
+
+def test_a_model_with_plugins_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "robot.xml"
+    plugin = '<extension><plugin plugin="mujoco.pid"><instance name="pid"/></plugin></extension>'
+    actuator = '<plugin joint="hinge" plugin="mujoco.pid" instance="pid"/>'
+    text = ROBOT.replace("<worldbody>", f"{plugin}<worldbody>").replace("<actuator>", f"<actuator>{actuator}")
+    path.write_text(text)
+    with pytest.raises(ValueError, match="plugin"):  # by us, or by MuJoCo where its plugins were not loaded
+        raceway.make("MujocoTask-v0", 1, xml_file=path)

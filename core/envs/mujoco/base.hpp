@@ -96,8 +96,9 @@ class MujocoEnv {
 
   explicit MujocoEnv(const MujocoConfig& config)
       : base_(&config),
-        own_model_(config.variation.empty() ? nullptr
-                                            : std::make_unique<mujoco::VariedModel>(*config.model, config.variation)),
+        own_model_(config.variation.empty()
+                       ? nullptr
+                       : std::make_unique<mujoco::VariedModel>(config.world->lean, config.variation)),
         carried_(config.carried_size),
         previous_(config.carried_size),
         controls_(config.nu()),
@@ -201,7 +202,7 @@ class MujocoEnv {
     for (std::size_t i = 0; i < controls_.size(); ++i) controls[i] = static_cast<double>(action[i]);
   }
 
-  const mjModel& model() const { return own_model_ ? own_model_->model() : *base_->model; }
+  const mjModel& model() const { return own_model_ ? own_model_->model() : base_->world->lean.model(); }
   double* observation() { return observation_.data(); }
   double& value(std::size_t i) { return values_[i]; }
 

@@ -67,20 +67,7 @@ Model load(const std::string& path) {
   if (model->nu == 0) {
     throw std::invalid_argument("xml_file=" + path + " has no actuator: there is nothing to act with.");
   }
-  spare_work(*model);
   return loaded;
-}
-
-void spare_work(mjModel& model) {
-  // Islands are parts of the constraint problem that do not touch each other: a single tree has only one.
-  if (model.ntree <= 1) model.opt.disableflags |= mjDSBL_ISLAND;
-  if (model.npair > 0 || model.nflex > 0) return;
-  for (int i = 0; i < model.ngeom; ++i) {
-    for (int j = 0; j < model.ngeom; ++j) {
-      if ((model.geom_contype[i] & model.geom_conaffinity[j]) != 0) return;
-    }
-  }
-  model.opt.disableflags |= mjDSBL_CONTACT;  // no two geoms may collide
 }
 
 int count_of(const mjModel& model, mjtObj type) {

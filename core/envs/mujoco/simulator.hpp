@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "lean.hpp"
+
 namespace raceway::mujoco {
 
 struct Error : std::runtime_error {
@@ -39,9 +41,6 @@ class Guard {
 Model load(const std::string& path);
 
 int count_of(const mjModel& model, mjtObj type);  // bodies, joints, geoms, sites, actuators, sensors, keyframes
-
-// Switches off what such a model has no use for; no result changes by a bit.
-void spare_work(mjModel& model);
 
 // The number of a body, site, ... by its name or, for those without one, its number as text. Refuses what is not there
 // and lists what is.
@@ -119,10 +118,11 @@ class Simulators {
 
 // A model, and the workspaces of those who step it.
 struct World {
-  World(Model loaded, int key) : model(std::move(loaded)), keyframe(key), simulators(*model, key) {}
+  World(Model loaded, int key) : model(std::move(loaded)), lean(*model), keyframe(key), simulators(lean.model(), key) {}
 
-  const Model model;
-  const int keyframe;  // where episodes start; -1: at the model's reference
+  const Model model;     // where names are looked up
+  const LeanModel lean;  // what is stepped
+  const int keyframe;    // where episodes start; -1: at the model's reference
   Simulators simulators;
 };
 

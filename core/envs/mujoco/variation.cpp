@@ -122,18 +122,17 @@ bool Variation::allows(const std::vector<double>& factors) const {
   return true;
 }
 
-VariedModel::VariedModel(const mjModel& shared, const Variation& variation)
-    : shared_(shared),
+VariedModel::VariedModel(const LeanModel& shared, const Variation& variation)
+    : shared_(shared.model()),
+      mixes_friction_(shared.lists_pairs() && variation.varies(Field::kFriction)),
       variation_(variation),
-      model_(shared),
+      model_(shared.model()),
       derives_(variation.varies(Field::kMass) || variation.varies(Field::kArmature)) {
-  // What belongs to the shared model must not be freed or copied through this one.
-  model_.buffer = nullptr;
-  model_.nbuffer = 0;
   for (const FieldSpec& spec : kFields) {
     if (!variation.varies(spec.field)) continue;
     for (const char* array : spec.arrays) own(array);
   }
+  if (mixes_friction_) own("pair_friction");
   if (!derives_) return;
   // All that mj_setConst writes, were it only the same numbers again: other threads are reading the shared ones.
 #define X(name, fixed, kin0, inert0, spring) \
@@ -201,6 +200,9 @@ void VariedModel::apply(const std::vector<double>& factors, mjData& scratch) {
         for (int axis = 0; axis < 3; ++axis) model_.opt.gravity[axis] = shared_.opt.gravity[axis] * factor;
         break;
     }
+  }
+  for (int i = 0; mixes_friction_ && i < model_.npair; ++i) {
+    LeanModel::mix_friction(model_, i, model_.pair_friction + 5 * i);
   }
   if (derives_) mj_setConst(&model_, &scratch);
 }

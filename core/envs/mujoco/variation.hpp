@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../../env.hpp"
+#include "lean.hpp"
 
 namespace raceway::mujoco {
 
@@ -42,7 +43,7 @@ class Variation {
 // A model of one environment: MuJoCo's struct, with arrays of its own where they differ and the shared ones elsewhere.
 class VariedModel {
  public:
-  VariedModel(const mjModel& shared, const Variation& variation);
+  VariedModel(const LeanModel& shared, const Variation& variation);
 
   const mjModel& model() const { return model_; }
   // `scratch` is left in any state.
@@ -52,6 +53,7 @@ class VariedModel {
   void own(std::string_view array);
 
   const mjModel& shared_;
+  const bool mixes_friction_;  // whether that of pairs follows from the geoms'
   const Variation& variation_;
   mjModel model_;
   std::vector<std::unique_ptr<std::max_align_t[]>> arrays_;
