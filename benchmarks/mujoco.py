@@ -35,7 +35,7 @@ def mujoco(bench: Bench) -> Section:
         for task in MUJOCO
     ]
     about = (
-        "One step call for all environments, against EnvPool (which has MuJoCo 3.6.0 inside) and Gymnasium's "
+        "One step call for all environments, against EnvPool (whose library names MuJoCo 3.6.0) and Gymnasium's "
         "AsyncVectorEnv. Every turn starts from a reset. The goal over "
         f"AsyncVectorEnv is {OVER_ASYNC}, or {SHARES[64]:.2f} of the limit where that is less."
     )
