@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+// Not in MuJoCo's headers, but exported for its own bindings: a handler for this thread alone. It returns the one
+// before.
 extern "C" mjfLogHandler _mjPRIVATE_setTlsLogHandler(mjfLogHandler handler);
 
 namespace raceway::mujoco {
@@ -35,12 +37,10 @@ bool finite(const mjtNum* values, std::size_t count) {
 
 }  // namespace
 
-Guard::Guard() {
-  _mjPRIVATE_setTlsLogHandler(handle);
-}
+Guard::Guard() : before_(_mjPRIVATE_setTlsLogHandler(handle)) {}
 
 Guard::~Guard() {
-  _mjPRIVATE_setTlsLogHandler(nullptr);
+  _mjPRIVATE_setTlsLogHandler(before_);
 }
 
 Model load(const std::string& path) {

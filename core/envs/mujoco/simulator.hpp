@@ -36,6 +36,9 @@ class Guard {
   ~Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
+
+ private:
+  mjfLogHandler before_;
 };
 
 Model load(const std::string& path);
