@@ -134,6 +134,7 @@ def test_ctrl_c_ends_a_long_recv_and_loses_nothing() -> None:
     output = output_of("""
         import os, signal, threading, time
         import raceway
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background has it ignored
         pool = raceway.make("Busy-v0", 2, batch_size=1, step_us=1e6, wait=True, num_workers=2)
         pool.reset()
         pool.send([0, 0])
