@@ -296,7 +296,7 @@ class Save {
 
  private:
   void put(const void* bytes, std::size_t size) {
-    std::memcpy(position_, bytes, size);
+    if (size > 0) std::memcpy(position_, bytes, size);  // what is empty may have no address
     position_ += size;
   }
   char* position_;
@@ -320,7 +320,7 @@ class Load {
 
  private:
   void get(void* bytes, std::size_t size) {
-    std::memcpy(bytes, position_, size);
+    if (size > 0) std::memcpy(bytes, position_, size);
     position_ += size;
   }
   const char* position_;
