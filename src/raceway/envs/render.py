@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ _FACES = ("J", "Q", "K")
 Row = Mapping[str, Any]
 
 
-class Renderer:
+class Renderer(abc.ABC):
     """Draws the environments of one pool in one mode."""
 
     def __init__(self, task_id: str, render_mode: str | None, modes: Sequence[str], fps: int) -> None:
@@ -35,10 +36,11 @@ class Renderer:
         """What Gymnasium does when nobody said how to render."""
         logger.warn(f"{self._task_id}: render() without a render_mode. Pass render_mode='rgb_array' to make().")
 
+    @abc.abstractmethod
     def draw(self, state: Mapping[str, Any]) -> tuple[Any, ...]:
         """One picture per environment."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def close(self) -> None:
         """Gives back what drawing needs."""
 
