@@ -1,16 +1,25 @@
 #include "machine.hpp"
 
+#include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 namespace raceway {
 namespace {
+
+std::atomic<int> forks{0};
+[[maybe_unused]] const int kRegistered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
 
 constexpr int kMostCpus = 1 << 16;  // a list that names more is garbage
 
@@ -152,6 +161,15 @@ std::vector<int> pinning(std::vector<int> cpus, const Topology& topology, int wo
     pins.push_back(cpus[at]);
   }
   return pins;
+}
+
+int fork_count() {
+  return forks.load(std::memory_order_relaxed);
+}
+
+void die_with_parent(int parent_pid) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) throw std::system_error(errno, std::generic_category(), "prctl");
+  if (getppid() != parent_pid) _exit(1);  // it ended before the kernel was told
 }
 
 }  // namespace raceway

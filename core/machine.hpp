@@ -1,4 +1,4 @@
-// What this process may use of the machine it is on.
+// What this process may use of the machine it is on, and its ties to other processes.
 #pragma once
 
 #include <optional>
@@ -34,5 +34,11 @@ std::vector<int> pinning(std::vector<int> cpus, const Topology& topology, int wo
 
 // The numbers in a kernel list such as "0-3,8".
 std::vector<int> parse_list(const std::string& text);
+
+// Grows in every child of fork(): threads do not follow there, and what is counted in shared memory was counted once.
+int fork_count();
+
+// The kernel kills this process as soon as the thread that started it ends; at once if that has happened already.
+void die_with_parent(int parent_pid);
 
 }  // namespace raceway

@@ -1,18 +1,10 @@
 #include "pool.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <thread>
 
-#include "machine.hpp"
-
 namespace raceway {
 namespace {
-
-// How many forks lie between this process and the first: threads do not survive one.
-std::atomic<int> forks{0};
-[[maybe_unused]] const int kRegistered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
 
 Crew::Settings crew_settings(const Pool::Settings& settings) {
   Crew::Settings crew;
@@ -40,10 +32,6 @@ std::string subject(const std::vector<std::size_t>& envs) {
   }
   if (envs.size() > shown) text += " and " + std::to_string(envs.size() - shown) + " more";
   return text + (envs.size() == 1 ? " has" : " have");
-}
-
-int fork_count() {
-  return forks.load(std::memory_order_relaxed);
 }
 
 void check_table(const raceway_table& table) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "crew.hpp"
+#include "machine.hpp"
 #include "rows.hpp"
 
 namespace raceway {
@@ -40,9 +41,6 @@ Configuration configure(const raceway_table& table, const std::vector<raceway_va
 
 // "environment 3 has", "environments 3 and 7 have", "environments 0, 1, 2 and 61 more have"
 std::string subject(const std::vector<std::size_t>& envs);
-
-// Grows in every child of fork(): threads do not follow there.
-int fork_count();
 
 class Pool {
  public:

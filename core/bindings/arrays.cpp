@@ -193,6 +193,13 @@ nb::object flags_over(const std::uint8_t* data, std::size_t rows, nb::handle own
   return make_view(data, NPY_BOOL, 1, &shape, nullptr, owner);
 }
 
+nb::object bytes_over(const void* data, std::size_t size, nb::handle owner, bool writable) {
+  const auto shape = static_cast<npy_intp>(size);
+  nb::object array = make_view(data, NPY_UINT8, 1, &shape, nullptr, owner);
+  if (!writable) PyArray_CLEARFLAGS(as_array(array), NPY_ARRAY_WRITEABLE);
+  return array;
+}
+
 nb::object observations(const void* data, const raceway_layout& layout, std::size_t rows, nb::handle owner) {
   if (layout.container == RACEWAY_SINGLE) return array_over(data, layout.obs[0], rows, 0, owner);
   std::size_t row_size = 0;

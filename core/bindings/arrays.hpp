@@ -39,6 +39,7 @@ nb::object array_over(const void* data, const raceway_column& column, std::size_
 nb::object array_over(const double* data, std::size_t rows, nb::handle owner);
 nb::object array_over(const std::int64_t* data, std::size_t rows, nb::handle owner);
 nb::object flags_over(const std::uint8_t* data, std::size_t rows, nb::handle owner);
+nb::object bytes_over(const void* data, std::size_t size, nb::handle owner, bool writable);
 
 // The observations of a batch as Gymnasium batches them: an array, or a tuple or dict of them.
 nb::object observations(const void* data, const raceway_layout& layout, std::size_t rows, nb::handle owner);

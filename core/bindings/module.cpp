@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "../machine.hpp"
+#include "bound_exchange.hpp"
 #include "bound_pool.hpp"
 #include "describe.hpp"
 
@@ -62,8 +63,11 @@ NB_MODULE(_core, module) {
       .def_prop_ro("threads", &BoundPool::threads)
       .def_prop_ro("in_flight", &BoundPool::in_flight);
 
+  python::bind_exchange(module);
+
   module.def("describe_tasks", &python::describe_tasks);
   module.def("bare_loop", &python::run_bare_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),
              nb::arg("num_envs"), nb::arg("actions"), nb::arg("num_steps"), nb::arg("num_threads"), nb::arg("seed"));
   module.def("usable_cpus", &usable_cpus);
+  module.def("die_with_parent", &die_with_parent, nb::arg("parent_pid"));
 }

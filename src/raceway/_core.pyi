@@ -1,6 +1,10 @@
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from typing_extensions import Buffer
+
+_Bytes = Buffer | np.ndarray  # whose type says that it is a Buffer from Python 3.12 on
 
 class Configurations:
     def __init__(self, id: str, kwargs: list[dict[str, Any]]) -> None: ...
@@ -35,6 +39,57 @@ class Pool:
     @property
     def in_flight(self) -> int: ...
 
+class Patience:
+    """How long one waiting thread spins before it sleeps: at most so many microseconds, and not at all if its waits
+    are usually longer."""
+
+    def __init__(self, most_us: float = 50.0) -> None: ...
+
+class Bell:
+    """A doorbell between the threads of one process: read now(), look for work, and only then wait."""
+
+    def __init__(self) -> None: ...
+    def now(self) -> int: ...
+    def ring(self) -> None:
+        """Wakes one of those who sleep; who spins sees it too."""
+    def ring_all(self) -> None: ...
+    def wait(self, seen: int, patience: Patience, timeout_s: float | None = None) -> bool:
+        """Until now() is no longer `seen`; False if that takes longer than the timeout."""
+
+class Letter:
+    """An encoded message, ready to be posted to as many hosts as it was written for."""
+
+class Exchange:
+    """How the processes (hosts) of one program send each other messages. Its bell is this host's."""
+
+    @staticmethod
+    def create(hosts: int) -> int:
+        """The memory they share, as a file descriptor that closes on exec."""
+    def __init__(self, fd: int, host: int) -> None:
+        """Maps it. The descriptor remains the caller's, and may be closed. Only one at a time for each host."""
+    @property
+    def host(self) -> int: ...
+    @property
+    def hosts(self) -> int: ...
+    def now(self) -> int: ...
+    def ring(self) -> None: ...
+    def ring_all(self) -> None: ...
+    def wait(self, seen: int, patience: Patience, timeout_s: float | None = None) -> bool: ...
+    def lease(self, size: int) -> np.ndarray:
+        """Memory that parts can be written to in place: they are not copied when sent, and must not change then."""
+    def write(self, head: Buffer, parts: Sequence[_Bytes], readers: int) -> Letter:
+        """Copies a message to where its readers will find it."""
+    def post(self, to: int, letter: Letter) -> bool:
+        """False if there is no room; this host's bell rings when there is. Any thread may post."""
+    def receive(self) -> list[tuple[bytes, list[np.ndarray]]]:
+        """All messages that lie here now, in order per sender; parts are read-only bytes. One thread at a time."""
+    def abort(self) -> None:
+        """Sets `aborted` for all hosts and rings every bell."""
+    @property
+    def aborted(self) -> bool: ...
+    def sent(self) -> list[tuple[int, int]]:
+        """Messages and bytes that went to each host."""
+
 def describe_tasks() -> list[dict[str, Any]]: ...
 def bare_loop(
     id: str,
@@ -47,3 +102,5 @@ def bare_loop(
     seed: int,
 ) -> float: ...
 def usable_cpus() -> int: ...
+def die_with_parent(parent_pid: int) -> None:
+    """This process is killed when the thread that started it ends; at once if its parent is another by now."""

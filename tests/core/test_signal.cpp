@@ -19,11 +19,12 @@ auto at_least(std::size_t least) {
 }
 
 // One token goes round a ring of threads that sleep until it is theirs: a single lost wake-up stops it for ever.
-void pass_token_around(std::size_t threads, int rounds, std::chrono::nanoseconds patience) {
+void pass_token_around(std::size_t threads, int rounds, std::chrono::nanoseconds patience, bool polite = false) {
   std::vector<Signal> signals(threads);
   std::vector<std::atomic<int>> tokens(threads);
   const auto play = [&](std::size_t self) {
     Patience spin(patience);
+    spin.set_polite(polite);
     for (int round = 0; round < rounds; ++round) {
       while (true) {
         const std::uint32_t seen = signals[self].now();
@@ -100,6 +101,27 @@ CASE("one raise wakes all who wait") {
   CHECK_EQUAL(awake.load(), 800);
 }
 
+CASE("raise_one wakes one of those who sleep, and as many raises wake as many") {
+  Signal signal;
+  std::atomic<int> awake{0};
+  const std::uint32_t seen = signal.now();
+  std::vector<std::thread> waiters;
+  for (int i = 0; i < 4; ++i) {
+    waiters.emplace_back([&] {
+      Patience patience(0ns);
+      if (signal.wait(seen, patience)) awake.fetch_add(1);
+    });
+  }
+  std::this_thread::sleep_for(100ms);
+  for (int raised = 1; raised <= 4; ++raised) {
+    signal.raise_one();
+    CHECK(check::comes_true([&] { return awake.load() == raised; }));
+    std::this_thread::sleep_for(20ms);
+    CHECK_EQUAL(awake.load(), raised);
+  }
+  for (auto& waiter : waiters) waiter.join();
+}
+
 CASE("raises from many threads at once are all counted") {
   Signal signal;
   std::vector<std::thread> threads;
@@ -144,6 +166,32 @@ CASE("waits that are usually short are spun through, long ones slept through, an
   CHECK_EQUAL(patience.now().count(), 0);
   for (int i = 0; i < 8; ++i) patience.learn(70us);  // slept through, though short
   CHECK_EQUAL(patience.now().count(), 100'000);
+}
+
+CASE("a polite waiter that lost its CPU sleeps through the next waits, ever more of them, and then tries again") {
+  Patience patience(100us);
+  patience.set_polite(true);
+  const auto waits_until_it_spins = [&] {
+    int waits = 0;
+    for (; patience.now() == 0ns; ++waits) patience.learn(5us);
+    return waits;
+  };
+  CHECK_EQUAL(waits_until_it_spins(), 0);
+  int before = 0;
+  for (int i = 0; i < 5; ++i) {
+    patience.lost_cpu();
+    const int waits = waits_until_it_spins();
+    CHECK(waits > before);
+    before = waits;
+  }
+  for (int i = 0; i < 10'000; ++i) patience.learn(5us);
+  patience.lost_cpu();
+  CHECK(waits_until_it_spins() < before);
+}
+
+CASE("no wake-up is lost between polite threads, though they are more than the CPUs") {
+  pass_token_around(2, 5000, 20us, true);
+  pass_token_around(6, 1000, 20us, true);
 }
 
 CASE("a lane is taken from the front and stolen from the back, at least so many at a time") {

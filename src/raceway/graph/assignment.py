@@ -1,0 +1,25 @@
+"""What a worker process is told to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from raceway.graph.host import Settings
+from raceway.graph.plan import Plan
+from raceway.graph.reactor import Reactor
+from raceway.graph.values import Plain
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Its reactors, and where the run begins for them."""
+
+    plan: Plan
+    reactors: dict[int, Reactor]
+    rounds: list[int]
+    values: dict[int, list[Any]]
+    states: dict[int, Plain]
+    settings: Settings
+    threads: int
+    limit: int | None

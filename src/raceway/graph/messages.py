@@ -1,0 +1,59 @@
+"""What processes of one program tell each other, in order, over the exchange."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from raceway._core import Exchange, Letter
+from raceway.graph.values import decode, encode
+
+VALUE = 0  # (VALUE, outlet, value): a value for all its readers in that process
+NEWS = 1  # (NEWS, outlets that wrote nothing, {connection: values that its reader is done with})
+LATEST = 2  # (LATEST, connection, value)
+CLOSE = 3  # (CLOSE, connections)
+STOP = 4  # (STOP, domain, last round)
+MARK = 5  # (MARK, domain, round or None for the last one, cut)
+WIND_UP = 6  # (WIND_UP, domain): choose a last round and tell everybody
+CHOOSE_CUT = 7  # (CHOOSE_CUT, domain, cut): choose a round and tell everybody
+REPORT = 8  # (REPORT, name, arguments): for the coordinator
+BEGIN = 9  # (BEGIN,): rounds may begin
+FINISH = 10  # (FINISH,): there is nothing left to run
+ABORT = 11  # (ABORT,): a reaction failed somewhere
+
+
+class Post:
+    """One process's end of the exchange. It never waits: what a ring has no room for is kept and sent later."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self._kept: dict[int, deque[Letter]] = {host: deque() for host in range(exchange.hosts)}
+        self.is_behind = False
+
+    def write(self, message: tuple[Any, ...], readers: int) -> Letter:
+        """Puts a message where its readers can read it: the one copy that is made of large arrays."""
+        return self.exchange.write(*encode(message), readers)
+
+    def send(self, host: int, letter: Letter) -> None:
+        kept = self._kept[host]
+        if kept or not self.exchange.post(host, letter):
+            kept.append(letter)
+            self.is_behind = True
+
+    def tell(self, host: int, message: tuple[Any, ...]) -> None:
+        self.send(host, self.write(message, 1))
+
+    def tell_others(self, message: tuple[Any, ...]) -> None:
+        for host in range(self.exchange.hosts):
+            if host != self.exchange.host:
+                self.tell(host, message)
+
+    def catch_up(self) -> None:
+        """Sends what was kept, as far as there is room now."""
+        for host, kept in self._kept.items():
+            while kept and self.exchange.post(host, kept[0]):
+                kept.popleft()
+        self.is_behind = any(self._kept.values())
+
+    def receive(self) -> list[Any]:
+        return [decode(head, parts) for head, parts in self.exchange.receive()]

@@ -1,0 +1,92 @@
+"""Snapshots: a run after a certain round, as plain arrays and text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raceway.graph.cuts import Part
+from raceway.graph.errors import GraphError
+from raceway.graph.plan import Plan
+from raceway.graph.values import Plain
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Every reactor's state right after its last reaction of a round, and what was on its way to later rounds."""
+
+    round: int
+    """The last round that is in it."""
+    rounds: dict[str, int]
+    """The same for each reactor: in a program with `queue` or `latest` connections they differ."""
+    reactors: dict[str, Plain]
+    """What each reactor's save() gave."""
+    values: dict[str, list[Any]]
+    """By connection: the values for rounds after its reader's last one, None where absent."""
+
+    def pack(self) -> tuple[dict[str, np.ndarray], str]:
+        """As named arrays and a JSON text, which files can hold without any code in them."""
+        arrays: dict[str, np.ndarray] = {}
+        return arrays, json.dumps({name: _packed(value, name, arrays) for name, value in vars(self).items()})
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, np.ndarray], text: str) -> Snapshot:
+        return cls(**{name: _unpacked(value, arrays) for name, value in json.loads(text).items()})
+
+
+def assemble(plan: Plan, parts: Mapping[int, Part]) -> Snapshot:
+    """The whole of a cut."""
+    names = {member.id: member.name for member in plan.members}
+    leading = [part.round for part in parts.values() if plan.domains[part.member] in plan.leaders]
+    return Snapshot(
+        round=min(leading, default=max(part.round for part in parts.values())),
+        rounds={names[part.member]: part.round for part in parts.values()},
+        reactors={names[part.member]: part.state for part in parts.values()},
+        values={
+            plan.connections[connection].key(plan.members): values
+            for part in parts.values()
+            for connection, values in part.values.items()
+        },
+    )
+
+
+def _packed(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+    """JSON for a plain value. What JSON has no word for is an object with one key that begins with a dollar sign."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        arrays[path] = np.asarray(value)
+        return {"$array": path} if isinstance(value, np.ndarray) else {"$number": path}
+    if isinstance(value, bytes):
+        arrays[path] = np.frombuffer(value, np.uint8)
+        return {"$bytes": path}
+    if type(value) is list:
+        return [_packed(item, f"{path}/{i}", arrays) for i, item in enumerate(value)]
+    if type(value) is tuple:
+        return {"$tuple": [_packed(item, f"{path}/{i}", arrays) for i, item in enumerate(value)]}
+    if type(value) is dict:
+        return {"$dict": [[key, _packed(item, f"{path}/{key}", arrays)] for key, item in value.items()]}
+    raise GraphError(
+        f"{path} is a {type(value).__name__}, which cannot be packed. On connections with a delay, send "
+        "arrays, numbers, strings, and lists, tuples and dicts of them."
+    )
+
+
+def _unpacked(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_unpacked(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, what),) = value.items()
+    if kind == "$array":
+        return arrays[what]
+    if kind == "$number":
+        return arrays[what][()]
+    if kind == "$bytes":
+        return arrays[what].tobytes()
+    items = [_unpacked(item, arrays) for item in what]
+    return tuple(items) if kind == "$tuple" else dict(items)

@@ -1,0 +1,94 @@
+"""The threads that run a host, and the life of its reactors: startup, rounds, shutdown."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+
+from raceway.graph.host import Host
+from raceway.graph.node import Node
+from raceway.graph.summary import HostReport, report_of
+from raceway.graph.trace import Events, Recorder
+from raceway.graph.values import Plain
+
+GRACE_S = 5.0
+"""How long a failed run waits for reactions that are still at work."""
+
+
+class StartupError(Exception):
+    """A reactor did not come up."""
+
+    def __init__(self, where: str, reason: BaseException) -> None:
+        super().__init__(where)
+        self.where = where
+        self.reason = reason
+
+
+class Team:
+    """Opens the reactors of a host, runs them on some threads, and closes them however that ended."""
+
+    def __init__(self, host: Host, tracing: bool) -> None:
+        self._host = host
+        self._tracing = tracing
+        self._threads: list[threading.Thread] = []
+        self._recorders: list[tuple[str, Recorder]] = []
+
+    def open(self, states: Mapping[int, Plain]) -> None:
+        for node in self._host.nodes.values():
+            node.is_begun = True
+            node.reactor._stop = self._host.stop
+            try:
+                for name, reaction in node.moments("startup"):
+                    where = f"{node.name}.{name}"
+                    reaction()
+                where = f"{node.name}.load"
+                if node.id in states:
+                    node.reactor.load(states[node.id])
+            except BaseException as error:
+                raise StartupError(where, error) from error
+
+    def start(self, threads: int) -> None:
+        for i in range(threads):
+            name = f"worker {i}"
+            thread = threading.Thread(target=self.work, args=(name,), name=f"raceway {name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def work(self, name: str, attend: Callable[[], None] | None = None) -> None:
+        """Runs reactions in the calling thread until the run is over."""
+        events = Events()
+        if self._tracing:
+            events = recorder = Recorder()
+            self._recorders.append((name, recorder))
+        self._host.work(events, attend)
+
+    def join(self, deadline: float) -> bool:
+        """Waits for the threads, each of which may be in a long reaction; false if time ran out."""
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def close(self) -> HostReport:
+        """Runs the shutdown reactions, of reactors that are not in the middle of another one."""
+        troubles = []
+        for node in self._host.nodes.values():
+            if node.is_begun:
+                troubles += self._shut_down(node)
+                node.reactor._stop = None
+        report = report_of(self._host)
+        report.tracks = [recorder.track(self._host.host, name) for name, recorder in self._recorders]
+        report.troubles = troubles
+        return report
+
+    def _shut_down(self, node: Node) -> list[str]:
+        if node.is_running:
+            return [f"{node.step.name} still runs, so {node.name} was not shut down."]
+        troubles = []
+        for name, reaction in node.moments("shutdown"):
+            try:
+                reaction()
+            except Exception:
+                troubles.append(f"{node.name}.{name} failed at shutdown:\n{traceback.format_exc()}")
+        return troubles
