@@ -1,6 +1,6 @@
 """A run is a graph: reactors with typed ports, connected by channels that are fixed before it starts."""
 
-from raceway.graph.errors import GraphError, PlaceLostError, ReactionError
+from raceway.graph.errors import GraphError, PlaceLostError, ReactionError, StuckError
 from raceway.graph.places import Place, Processes, Threads
 from raceway.graph.ports import Effect, Input, Inputs, Output, Timer, shutdown, startup
 from raceway.graph.program import Program
@@ -22,6 +22,7 @@ __all__ = [
     "ReactionError",
     "Reactor",
     "Snapshot",
+    "StuckError",
     "Threads",
     "Timer",
     "reaction",

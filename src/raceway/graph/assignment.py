@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from raceway.graph.host import Settings
 from raceway.graph.plan import Plan
 from raceway.graph.reactor import Reactor
+from raceway.graph.scheduler import Settings
 from raceway.graph.values import Plain
 
 
@@ -23,3 +23,4 @@ class Assignment:
     settings: Settings
     threads: int
     limit: int | None
+    ends: dict[int, int]

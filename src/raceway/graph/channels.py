@@ -29,8 +29,9 @@ class Channel:
         self.writer_waits = False
         self.closed = False
         """Nothing more will come; or, for the writer, nobody reads any more."""
-        self.moved_values = 0
-        self.moved_bytes = 0
+        self.for_value = connection.input
+        self.for_room = f"{connection.output} (full)"
+        """What its reader and its writer wait for, in words."""
 
     def is_full(self, round_: int) -> bool:
         """Whether the writer has to wait before it begins that round."""
@@ -127,7 +128,7 @@ class QueueChannel(Channel):
         self.values: deque[Any] = deque()
         self.line = line
         self.underway = 0
-        """Of the writer's half: values sent that the reader is not done with."""
+        """Values that the reader is not done with; of the writer's half, those that were sent."""
 
     def is_full(self, round_: int) -> bool:
         return not self.closed and self.underway >= self.connection.capacity
@@ -135,6 +136,7 @@ class QueueChannel(Channel):
     def put(self, value: Any) -> bool:
         self.values.append(value)
         self.line.append(self)
+        self.underway += 1
         return self._wake_reader()
 
     def acknowledge(self, count: int) -> bool:

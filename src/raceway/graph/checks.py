@@ -78,9 +78,9 @@ def check_single_writer(connection: Connection, others: Sequence[Connection], na
 
 
 def check_run(rounds: int | None, threads: int | None, snapshot_every: int | None) -> None:
-    for name, value in (("rounds", rounds), ("threads", threads), ("snapshot_every", snapshot_every)):
-        if value is not None and value < 1:
-            raise GraphError(f"run({name}={value}): use at least 1.")
+    for name, value, least in (("rounds", rounds, 0), ("threads", threads, 1), ("snapshot_every", snapshot_every, 1)):
+        if value is not None and value < least:
+            raise GraphError(f"run({name}={value}): use at least {least}.")
 
 
 def pairs(source: OutputEnd[Any], target: InputEnd[Any] | InputsEnd[Any]) -> Iterator[tuple[Reactor, Reactor]]:

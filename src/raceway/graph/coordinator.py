@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,9 @@ from raceway._core import Bell
 from raceway.graph import messages
 from raceway.graph.cuts import AT_END, Part
 from raceway.graph.errors import RemoteTracebackError
-from raceway.graph.host import Host, Settings
 from raceway.graph.node import ENDLESS
 from raceway.graph.plan import Plan
+from raceway.graph.scheduler import Scheduler, Settings
 from raceway.graph.snapshot import Snapshot, assemble
 from raceway.graph.summary import HostReport
 
@@ -36,29 +37,34 @@ class Coordinator:
         self.snapshots: deque[tuple[int, Snapshot]] = deque()
         """Complete ones, with the number of their cut, that nobody has looked at yet."""
         self.ready: set[int] = set()
+        self.closed: set[int] = set()
+        """Hosts that have left their last reaction and are shutting down."""
         self.reports: dict[int, HostReport] = {}
         self.is_stopping = False
         self.is_finished = False
         self._plan = plan
         self._settings = settings
-        self._host: Host | None = None
+        self._scheduler: Scheduler | None = None
         self._leading = set(plan.leading)
         self._ended: set[int] = set()
         self._parts: dict[int, dict[int, Part]] = defaultdict(dict)
         self._cuts = AT_END
 
     @property
-    def host(self) -> Host:
-        assert self._host is not None
-        return self._host
+    def scheduler(self) -> Scheduler:
+        assert self._scheduler is not None
+        return self._scheduler
 
-    def attach(self, host: Host) -> None:
-        self._host = host
+    def attach(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
 
     # What the main thread wants. It holds the lock.
 
-    def begin(self) -> None:
+    def begin(self, ends: Collection[int]) -> None:
+        """`ends`: domains whose end was decided before the snapshot that is gone on from."""
         self._tell_all(messages.BEGIN)
+        for domain in ends:
+            self.stopped(domain)
         if self._settings.snapshot_at_end:
             for domain in set(self._plan.domains):
                 self._tell_owner(domain, messages.MARK, domain, ENDLESS, AT_END)
@@ -117,6 +123,9 @@ class Coordinator:
             self.bell.ring()
             self._finish_if_done()
 
+    def closing(self, host: int) -> None:
+        self.closed.add(host)
+
     def finished(self, host: int, report: HostReport) -> None:
         self.reports[host] = report
         self.bell.ring()
@@ -133,8 +142,8 @@ class Coordinator:
 
     def _tell_owner(self, domain: int, kind: int, *arguments: Any) -> None:
         """A domain is numbered by its first member."""
-        self.host.tell(self._plan.members[domain].host, kind, *arguments)
+        self.scheduler.tell(self._plan.members[domain].host, kind, *arguments)
 
     def _tell_all(self, kind: int) -> None:
         for host in sorted({member.host for member in self._plan.members} | {0}, reverse=True):
-            self.host.tell(host, kind)
+            self.scheduler.tell(host, kind)

@@ -23,6 +23,8 @@ class Part:
     state: Plain
     values: dict[int, list[Any]] = field(default_factory=dict)
     """By connection: the values for later rounds."""
+    stops_at: int | None = None
+    """A later round at which the run ends because this reactor has said so."""
     lacking: int = 0
     """Connections whose writer has not come so far yet."""
     when_complete: Callable[[Part], None] | None = None

@@ -15,6 +15,10 @@ class PlaceLostError(RuntimeError):
     """A worker process ended, or was killed, in the middle of a run."""
 
 
+class StuckError(RuntimeError):
+    """All reactors wait for each other, which queues that nobody writes to can bring about."""
+
+
 class RemoteTracebackError(Exception):
     """The text of a traceback from a worker process: the cause of the exception that crossed."""
 

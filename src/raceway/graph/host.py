@@ -1,184 +1,107 @@
-"""The scheduler: the reactors of one process, and the threads that run them.
-
-There is no level and no barrier. Each reactor has one next reaction, and that counts what it still waits for: values
-that are not known, connections that are full. Whatever changes takes one off the count of who waits for it; at zero the
-reactor is ready, and any thread runs it.
-"""
+"""The threads of one process, and the reactions that they run: everything that must not hold the lock."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections import defaultdict, deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from time import perf_counter_ns
-from typing import Any, Protocol
 
-from raceway._core import Bell, Patience
+import numpy as np
+
+from raceway._core import Exchange, Patience
 from raceway.graph import messages
-from raceway.graph.channels import Channel, LatestChannel, QueueChannel
-from raceway.graph.cuts import Part
 from raceway.graph.messages import Post
-from raceway.graph.node import ENDLESS, Node, Outlet, Step
+from raceway.graph.node import Node, Step
 from raceway.graph.plan import Plan
-from raceway.graph.ports import Effect
+from raceway.graph.reactor import Reactor
+from raceway.graph.scheduler import Reporter, Scheduler, Sending, Settings
 from raceway.graph.trace import Events
-from raceway.graph.values import copy_plain, seal, size_of
+from raceway.graph.values import copy_plain, seal
 from raceway.graph.wiring import Wiring
 
 # Another thread is woken for what takes longer than waking it.
 _WORTH_NS = 50_000
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a run goes, for every process of it."""
-
-    snapshot_every: int | None = None
-    snapshot_at_end: bool = False
-    tracing: bool = False
-    perturb: Callable[[str], None] | None = None
-    """Called before and after every reaction and around every transport: tests sleep there."""
-
-
-class Reporter(Protocol):
-    """What a host tells the coordinator of the run. All of it is called under the host's lock."""
-
-    def ended(self, member: int) -> None: ...
-    def stopped(self, domain: int) -> None: ...
-    def failed(self, where: str, round_: int | None, error: BaseException) -> None: ...
-    def cut(self, part: Part) -> None: ...
+_MOST_WAIT_S = 0.1
 
 
 class Host:
-    """Runs the reactors of this process. Another process is only a `Post` away."""
+    """Runs the reactors of this process."""
 
     def __init__(self, plan: Plan, wiring: Wiring, settings: Settings, reporter: Reporter, post: Post | None) -> None:
-        self.plan = plan
-        self.nodes = wiring.nodes
-        self.channels = wiring.channels
-        self.settings = settings
-        self.bell = post.exchange if post else Bell()
-        self.is_over = False
-        """Nothing more is run."""
         self.lock = threading.Lock()
-        self._arrivals = wiring.arrivals
-        self._reporter = reporter
+        self.scheduler = Scheduler(plan, wiring, settings, reporter, post)
+        """Touched under the lock only."""
         self._post = post
-        self._perturb = settings.perturb or (lambda place: None)
-        self._ready: deque[Node] = deque()
-        self._unsettled: deque[Node] = deque()
+        self._arena = post.exchange if post else None
+        self._settings = settings
         self._idle = 0
-        self._now_ns = perf_counter_ns()
-        self._absent: dict[int, list[int]] = defaultdict(list)
-        self._consumed: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-        self._last_rounds: dict[int, int] = {}
-        self._marks: dict[int, dict[int, int]] = defaultdict(dict)
-        """By domain: the round of each cut."""
-        self._handlers: dict[int, Callable[..., None]] = {
-            messages.VALUE: self._on_value,
-            messages.NEWS: self._on_news,
-            messages.LATEST: self._on_latest,
-            messages.CLOSE: self._on_close,
-            messages.STOP: self._end_at,
-            messages.MARK: self._mark,
-            messages.WIND_UP: self._wind_up,
-            messages.CHOOSE_CUT: self._choose_cut,
-            messages.REPORT: lambda name, arguments: getattr(reporter, name)(*arguments),
-            messages.BEGIN: self._begin,
-            messages.FINISH: self._finish,
-            messages.ABORT: self._finish,
-        }
 
-    # What the coordinator asks for.
-
-    def tell(self, host: int, kind: int, *arguments: Any) -> None:
-        """Has `host` do something, which may be this one. Under the lock."""
-        if host == self.host:
-            self._handlers[kind](*arguments)
-        else:
-            assert self._post is not None
-            self._post.tell(host, (kind, *arguments))
-
-    @property
-    def host(self) -> int:
-        return self._post.exchange.host if self._post else 0
-
-    def limit(self, rounds: int) -> None:
-        """Lets the leading domains end after so many rounds, all told."""
-        for node in self.nodes.values():
-            if node.domain in self.plan.leaders:
-                node.last_round = rounds - 1
-
-    def stop(self, reactor: Any) -> None:
+    def stop(self, reactor: Reactor) -> None:
         """A reaction wants to end the run: at a round that every run of this graph would end at."""
-        node = next(node for node in self.nodes.values() if node.reactor is reactor)
-        last_round = node.round + self.plan.lead(node.id)
+        scheduler = self.scheduler
+        node = next(node for node in scheduler.nodes.values() if node.reactor is reactor)
+        last_round = node.round + scheduler.plan.lead(node.id)
         with self.lock:
-            self._end_at(node.domain, last_round)
-            self._reporter.stopped(node.domain)
+            scheduler.stop(node, last_round)
+
+    def lease(self, size: int) -> np.ndarray:
+        """Memory for a value to be sent: see `OutputEnd.empty`."""
+        with self.lock:
+            if self._arena is None:
+                self._arena = _private_exchange()
+        return self._arena.lease(size)
+
+    def close(self) -> None:
+        with self.lock:
+            self.scheduler.close()
+            self._post = self._arena = None
 
     def look_after(self) -> None:
         """Hears messages when all threads are busy, and wakes one if there is more to do than it seemed."""
         with self.lock:
-            if self._post is not None:
-                self._receive(self._post)
-            self._settle()
-            if self._ready and self._idle:
-                self.bell.ring()
-
-    def _begin(self) -> None:
-        self._unsettled.extend(self.nodes.values())
-
-    def _finish(self) -> None:
-        self.is_over = True
-        self.bell.ring_all()
-
-    # Threads.
+            self.scheduler.catch_up()
+            if self.scheduler.ready and self._idle:
+                self.scheduler.bell.ring()
 
     def work(self, events: Events, attend: Callable[[], None] | None = None) -> None:
         """What every thread does until the run is over. `attend` is called in between, outside the lock."""
+        scheduler = self.scheduler
+        bell = scheduler.bell
         patience = Patience()
         node: Node | None = None
-        effects: list[tuple[Outlet, Any, Any]] = []
+        sendings: list[Sending] = []
         while True:
             with self.lock:
                 if node is not None:
-                    self._done(node, effects)
-                seen = self.bell.now()
-                node = self._next()
-                if node is None and not self.is_over:
+                    scheduler.done(node, sendings)
+                # Read before looking, so that nothing that comes later is missed.
+                seen = bell.now()
+                scheduler.catch_up()
+                node = scheduler.take()
+                if node is not None:
+                    if scheduler.ready and self._idle and (node.cuts or node.step.cost_ns > _WORTH_NS):
+                        bell.ring()
+                elif not scheduler.is_over:
                     self._idle += 1
+                    scheduler.check_stuck()
             if attend is not None:
                 attend()
             if node is not None:
-                effects = self._run(node, events)
-            elif self.is_over:
+                sendings = self._run(node, events)
+            elif scheduler.is_over:
                 return
             else:
                 self._wait(seen, patience, events)
 
     def _wait(self, seen: int, patience: Patience, events: Events) -> None:
         start = perf_counter_ns()
-        self.bell.wait(seen, patience, 0.001 if self._post and self._post.is_behind else 0.1)
+        self.scheduler.bell.wait(seen, patience, _MOST_WAIT_S)
         events.waited(start, perf_counter_ns())
         with self.lock:
             self._idle -= 1
 
-    def _next(self) -> Node | None:
-        self._now_ns = perf_counter_ns()
-        if self._post is not None:
-            self._receive(self._post)
-        self._settle()
-        if self.is_over or not self._ready:
-            return None
-        node = self._ready.popleft()
-        node.is_running = True
-        if self._ready and self._idle and (node.cuts or node.step.cost_ns > _WORTH_NS):
-            self.bell.ring()
-        return node
-
-    def _run(self, node: Node, events: Events) -> list[tuple[Outlet, Any, Any]]:
+    def _run(self, node: Node, events: Events) -> list[Sending]:
         """Runs the next reaction of a reactor, or takes its part of a snapshot. Returns what is still to be sent."""
         step = node.step
         start = perf_counter_ns()
@@ -186,302 +109,58 @@ class Host:
             if node.cuts:
                 self._save(node)
                 return []
-            self._perturb("before")
-            effects = self._react(node, step)
-            self._perturb("after")
+            self._settings.at("before")
+            sendings = self._react(node, step)
+            self._settings.at("after")
         except BaseException as error:
             with self.lock:
-                self._fail(node, step.name, error)
+                self.scheduler.fail(f"{node.name}.save" if node.cuts else step.name, node.round, error)
             return []
         end = perf_counter_ns()
         step.record(start, end)
         events.ran(step, node.round, start, end)
-        return effects
+        return sendings
 
-    def _react(self, node: Node, step: Step) -> list[tuple[Outlet, Any, Any]]:
+    def _react(self, node: Node, step: Step) -> list[Sending]:
         node.reactor.round = node.round
         result = step.function(*[inlet.look() for inlet in step.arguments])
         if result is None:
             return []
-        if type(result) is Effect:
+        if not isinstance(result, Iterator):
             return [self._prepare(node, step, result)]
-        written = 0
+        written_ns = 0
         for effect in result:
-            prepared = self._prepare(node, step, effect)
+            sending = self._prepare(node, step, effect)
             with self.lock:
-                self._publish(*prepared)
-                self._settle()
-                self._send_news()
-            if self._ready and self._idle and step.tail_ns > _WORTH_NS:
-                self.bell.ring()
-            written = perf_counter_ns()
-        if written:
-            step.tail_ns += (perf_counter_ns() - written - step.tail_ns) / 8
+                self.scheduler.publish(sending)
+            if self.scheduler.ready and self._idle and step.tail_ns > _WORTH_NS:
+                self.scheduler.bell.ring()
+            written_ns = perf_counter_ns()
+        if written_ns:
+            step.tail_ns += (perf_counter_ns() - written_ns - step.tail_ns) / 8
         return []
 
-    def _prepare(self, node: Node, step: Step, effect: Effect[Any]) -> tuple[Outlet, Any, Any]:
+    def _prepare(self, node: Node, step: Step, effect: object) -> Sending:
         """Makes a value fit to be read by others, where they can read it: outside the lock, since it may be large."""
-        outlet = step.outlet(effect, node.round)
+        outlet, value = step.outlet(effect, node.round)
         outlet.written = node.round
-        value = seal(effect.value)
+        value = seal(value)
         letter = None
         if outlet.hosts and self._post is not None:
-            self._perturb("send")
+            self._settings.at("send")
             letter = self._post.write((messages.VALUE, outlet.id, value), len(outlet.hosts))
-        return outlet, value, letter
-
-    def _fail(self, node: Node, name: str, error: BaseException) -> None:
-        self.is_over = True
-        self._reporter.failed(name, node.round, error)
-        self.bell.ring_all()
-
-    # All that follows is under the lock.
-
-    def _done(self, node: Node, effects: list[tuple[Outlet, Any, Any]]) -> None:
-        self._now_ns = perf_counter_ns()
-        node.is_running = False
-        for effect in effects:
-            self._publish(*effect)
-        if self.is_over:
-            return
-        if node.cuts:
-            node.cuts = []
-        else:
-            self._complete(node, node.step)
-        self._unsettled.append(node)
-
-    def _settle(self) -> None:
-        while self._unsettled:
-            self._go_on(self._unsettled.popleft())
-        if self._post is not None:
-            self._send_news()
-
-    def _go_on(self, node: Node) -> None:
-        """Goes past reactions that nothing triggers, until one can run or has to wait."""
-        while True:
-            if node.at == 0 and not self._may_begin(node):
-                return
-            step = node.steps[node.at]
-            round_ = node.round
-            missing = 0
-            for inlet in step.waits:
-                missing += inlet.lacks(round_)
-            for channel in step.bounded:
-                if channel.is_full(round_):
-                    channel.writer_waits = True
-                    missing += 1
-            if missing:
-                node.missing = missing
-                node.waits_since_ns = self._now_ns
-                return
-            if step.is_triggered(round_):
-                self._ready.append(node)
-                return
-            self._complete(node, step)
-
-    def _may_begin(self, node: Node) -> bool:
-        if self._marks or self.settings.snapshot_every:
-            node.cuts = self._due_cuts(node)
-            if node.cuts:
-                self._ready.append(node)
-                return False
-        if node.round > node.last_round:
-            if not node.has_ended:
-                self._end(node)
-            return False
-        if node.gate and node.domain not in self._last_rounds and not any(inlet.has_news() for inlet in node.gate):
-            node.at_gate = True
-            return False
-        return True
-
-    def _complete(self, node: Node, step: Step) -> None:
-        """A reaction has run, or was passed over: nobody writes or reads any more what it was the last to."""
-        for outlet in step.closes:
-            if outlet.written != node.round:
-                self._publish_absence(outlet)
-        for inlet in step.releases:
-            for channel in inlet.release():
-                self._acknowledge(channel)
-        node.at += 1
-        if node.at == len(node.steps):
-            node.at = 0
-            node.round += 1
-
-    def _end(self, node: Node) -> None:
-        node.has_ended = True
-        loose = [c for c in self.channels.values() if not c.ordered and (c.writer is node or c.reader is node)]
-        self._on_close([channel.connection.id for channel in loose])
-        for channel in loose:
-            for end in (channel.connection.source, channel.connection.target):
-                if self.plan.members[end].host != self.host:
-                    self.tell(self.plan.members[end].host, messages.CLOSE, [channel.connection.id])
-        self._reporter.ended(node.id)
-
-    def _wake(self, node: Node, by: str) -> None:
-        node.missing -= 1
-        if node.missing == 0:
-            node.waited[by] = node.waited.get(by, 0) + max(0, self._now_ns - node.waits_since_ns)
-            self._unsettled.append(node)
-
-    # Values.
-
-    def _publish(self, outlet: Outlet, value: Any, letter: Any) -> None:
-        size = size_of(value)
-        for channel in outlet.channels:
-            self._count(channel, size)
-            self._deliver(channel, value)
-        for channel in outlet.away:
-            self._count(channel, size)
-            if isinstance(channel, LatestChannel):
-                self._send_latest(channel, value)
-        if letter is not None and self._post is not None:
-            for host in outlet.hosts:
-                self._post.send(host, letter)
-
-    def _count(self, channel: Channel, size: int) -> None:
-        channel.moved_values += 1
-        channel.moved_bytes += size
-        if isinstance(channel, QueueChannel):
-            channel.underway += 1
-
-    def _publish_absence(self, outlet: Outlet) -> None:
-        for channel in outlet.channels:
-            if channel.ordered:
-                self._deliver(channel, None)
-        for host in outlet.hosts_with_order:
-            self._absent[host].append(outlet.id)
-
-    def _deliver(self, channel: Channel, value: Any) -> None:
-        reader = channel.reader
-        assert reader is not None
-        if channel.put(value):
-            self._wake(reader, f"{channel.connection.input}")
-        elif reader.at_gate:
-            reader.at_gate = False
-            self._unsettled.append(reader)
-
-    def _acknowledge(self, channel: Channel) -> None:
-        if channel.writer is None:
-            source = self.plan.members[channel.connection.source].host
-            self._consumed[source][channel.connection.id] += 1
-        elif channel.acknowledge(1):
-            self._wake(channel.writer, f"{channel.connection.output} (full)")
-
-    def _send_news(self) -> None:
-        """Tells others what was not written and what was read."""
-        if self._post is None or not (self._absent or self._consumed):
-            return
-        for host in {*self._absent, *self._consumed}:
-            self._post.tell(host, (messages.NEWS, self._absent.pop(host, []), dict(self._consumed.pop(host, {}))))
-
-    def _send_latest(self, channel: LatestChannel, value: Any) -> None:
-        """One at a time, so that values for a reader that is busy do not pile up: the newest is kept until then."""
-        if channel.sending:
-            channel.pending = value
-            return
-        channel.sending = True
-        self.tell(self.plan.members[channel.connection.target].host, messages.LATEST, channel.connection.id, value)
-
-    # Messages of other processes.
-
-    def _receive(self, post: Post) -> None:
-        if post.is_behind:
-            post.catch_up()
-        for kind, *arguments in post.receive():
-            self._perturb("receive")
-            self._handlers[kind](*arguments)
-
-    def _on_value(self, outlet: int, value: Any) -> None:
-        value = seal(value)
-        for channel in self._arrivals[outlet]:
-            self._deliver(channel, value)
-
-    def _on_news(self, absent: list[int], consumed: dict[int, int]) -> None:
-        for outlet in absent:
-            for channel in self._arrivals[outlet]:
-                if channel.ordered:
-                    self._deliver(channel, None)
-        for connection, count in consumed.items():
-            channel = self.channels[connection]
-            if channel.acknowledge(count) and channel.writer is not None:
-                self._wake(channel.writer, f"{channel.connection.output} (full)")
-            if isinstance(channel, LatestChannel) and channel.pending is not None:
-                value, channel.pending = channel.pending, None
-                self._send_latest(channel, value)
-
-    def _on_latest(self, connection: int, value: Any) -> None:
-        channel = self.channels[connection]
-        self._deliver(channel, seal(value))
-        self._consumed[self.plan.members[channel.connection.source].host][connection] += 1
-
-    def _on_close(self, connections: list[int]) -> None:
-        for connection in connections:
-            channel = self.channels[connection]
-            reader_waited, writer_waited = channel.close()
-            if reader_waited and channel.reader is not None:
-                self._wake(channel.reader, f"{channel.connection.input}")
-            if writer_waited and channel.writer is not None:
-                self._wake(channel.writer, f"{channel.connection.output} (full)")
-
-    # Ends and snapshots: each is told to all others before anything else, and passed on by each, so that no reactor can
-    # have come further by values that were sent later.
-
-    def _end_at(self, domain: int, last_round: int) -> None:
-        if last_round >= self._last_rounds.get(domain, ENDLESS):
-            return
-        self._last_rounds[domain] = last_round
-        if self._post is not None:
-            self._post.tell_others((messages.STOP, domain, last_round))
-        for node in self._of(domain):
-            node.last_round = min(node.last_round, last_round)
-            if node.at_gate:
-                node.at_gate = False
-                self._unsettled.append(node)
-
-    def _wind_up(self, domain: int) -> None:
-        self._end_at(domain, self._round_ahead(domain))
-
-    def _round_ahead(self, domain: int) -> int:
-        """A round that nobody of the domain has finished."""
-        nodes = self._of(domain)
-        if len(nodes) == self.plan.domains.count(domain):
-            return max(node.round for node in nodes)
-        return nodes[0].round + self.plan.lead(nodes[0].id)
-
-    def _choose_cut(self, domain: int, cut: int) -> None:
-        self._mark(domain, self._round_ahead(domain), cut)
-
-    def _mark(self, domain: int, round_: int, cut: int) -> None:
-        if cut in self._marks[domain]:
-            return
-        self._marks[domain][cut] = round_
-        if self._post is not None:
-            self._post.tell_others((messages.MARK, domain, round_, cut))
-        self._unsettled.extend(node for node in self._of(domain) if node.has_ended)
-
-    def _due_cuts(self, node: Node) -> list[int]:
-        """The cuts after the round that it has just passed. Those that lie beyond the end are taken at the end."""
-        passed = node.round - 1
-        if passed < node.first_round:
-            return []
-        at_end = passed == node.last_round
-        due = [c for c, round_ in self._marks[node.domain].items() if round_ == passed or (at_end and round_ > passed)]
-        every = self.settings.snapshot_every
-        if every and node.round % every == 0 and node.domain in self.plan.leaders:
-            due.append(passed)
-        return [cut for cut in due if cut not in node.cuts_taken]
+        return Sending(outlet, value, letter)
 
     def _save(self, node: Node) -> None:
         """Copies the state outside the lock: only this reactor stands still meanwhile."""
         state = copy_plain(node.reactor.save(), f"{node.name}.save()")
         with self.lock:
-            for cut in node.cuts:
-                node.cuts_taken.add(cut)
-                part = Part(cut, node.id, node.round - 1, state, when_complete=self._reporter.cut)
-                for inlet in node.inlets.values():
-                    for channel in inlet.channels:
-                        channel.cut(part)
-                part.report()
+            self.scheduler.cut(node, state)
 
-    def _of(self, domain: int) -> list[Node]:
-        return [node for node in self.nodes.values() if node.domain == domain]
+
+def _private_exchange() -> Exchange:
+    fd = Exchange.create(1)
+    try:
+        return Exchange(fd, 0)
+    finally:
+        os.close(fd)

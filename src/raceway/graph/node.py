@@ -32,6 +32,8 @@ class Outlet:
         """Those that have to be told of absence."""
         self.written = -1
         """The last round in which it was written."""
+        self.moved_values = 0
+        self.moved_bytes = 0
 
 
 class Step:
@@ -71,9 +73,9 @@ class Step:
         self.calls += 1
         self.busy_ns += took
 
-    def outlet(self, effect: Any, round_: int) -> Outlet:
-        """Where an effect goes; checks that it may."""
-        if type(effect) is not Effect:
+    def outlet(self, effect: object, round_: int) -> tuple[Outlet, Any]:
+        """Where an effect goes, and its value; checks that it may."""
+        if not isinstance(effect, Effect):
             raise GraphError(
                 f"{self.name} gave a {type(effect).__name__} instead of an effect. "
                 "Yield or return what calling an output gives: `yield self.output(value)`."
@@ -85,7 +87,7 @@ class Step:
             raise GraphError(f"{self.name} writes {effect.output}, which was already written in round {round_}.")
         if effect.value is None:
             raise GraphError(f"{self.name} writes None to {effect.output}: None is how absence is read. Write nothing.")
-        return outlet
+        return outlet, effect.value
 
 
 @dataclass(eq=False)
@@ -104,6 +106,7 @@ class Node:
     """What the next step still waits for: values not known, connections that are full."""
     steps: list[Step] = field(default_factory=list)
     inlets: dict[str, Inlet] = field(default_factory=dict)
+    outlets: dict[str, Outlet] = field(default_factory=dict)
     gate: Sequence[LatestInlet] = ()
     """If not empty, a round begins when one of these has news."""
     at_gate: bool = False
@@ -113,6 +116,8 @@ class Node:
     """Its startup reactions have begun, so its shutdown reactions have to run."""
     has_ended: bool = False
     first_round: int = 0
+    stops_at: int | None = None
+    """The last round of the run, if one of its reactions has asked for an end."""
     cuts: list[int] = field(default_factory=list)
     """Snapshots that it has to give its part for before it goes on."""
     cuts_taken: set[int] = field(default_factory=set)
@@ -123,6 +128,14 @@ class Node:
     @property
     def step(self) -> Step:
         return self.steps[self.at]
+
+    def lacks(self) -> str:
+        """What its next step waits for, in words."""
+        if self.at_gate:
+            return "something new"
+        values = [name for name, inlet in self.inlets.items() if inlet in self.step.waits and inlet.lacks(self.round)]
+        rooms = [channel.for_room for channel in self.step.bounded if channel.is_full(self.round)]
+        return " and ".join(values + rooms)
 
     def moments(self, name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
         """Its reactions to startup or shutdown."""

@@ -71,6 +71,11 @@ class Plan:
     """Members whose rounds begin when a `latest` connection brings something new."""
 
     @property
+    def pace_maker(self) -> int | None:
+        """The domain whose rounds decide when snapshots are taken; the others follow it."""
+        return min(self.leaders, default=None)
+
+    @property
     def leading(self) -> list[int]:
         """The members of leading domains."""
         return [member.id for member in self.members if self.domains[member.id] in self.leaders]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from raceway.graph.errors import GraphError
 
@@ -59,10 +63,21 @@ class OutputEnd(End[T]):
     def __init__(self, owner: Any, port: Port[T]) -> None:
         super().__init__(owner, port)
         self._name = port.name
-        self._lease: Callable[[int], Any] | None = None
+        self._lease: Callable[[int], np.ndarray] | None = None
 
     def __call__(self, value: T) -> Effect[T]:
         return Effect(self._name, value)
+
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> np.ndarray:
+        """An array to fill and send, with memory that is used again when its last reader has let go of it.
+
+        It lies where the readers will read it, in other processes too: sending it copies nothing.
+        """
+        if self._lease is None:
+            raise GraphError(f"{self!r}.empty() is for reactions of a running program.")
+        kind = np.dtype(dtype)
+        count = math.prod(shape) if isinstance(shape, tuple) else shape
+        return self._lease(count * kind.itemsize).view(kind).reshape(shape)
 
 
 class Port(Generic[T]):

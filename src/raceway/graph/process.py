@@ -14,7 +14,7 @@ class WorkerProcess:
     """A fresh Python process: it inherits nothing but the exchange's memory, so no lock is torn by a fork."""
 
     def __init__(self, host: int, exchange: int, payload: bytes) -> None:
-        command = [sys.executable, "-m", "raceway.graph.worker", str(exchange), str(host), str(os.getpid())]
+        command = [sys.executable, "-P", "-m", "raceway.graph.worker", str(exchange), str(host), str(os.getpid())]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[exchange])
         # What it is given can be larger than a pipe holds, and it reads only when it has come up.
         self._writer = threading.Thread(target=self._give, args=(payload,), daemon=True)

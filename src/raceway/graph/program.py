@@ -19,15 +19,15 @@ from raceway.graph.checks import (
 )
 from raceway.graph.draw import Drawing
 from raceway.graph.errors import GraphError
-from raceway.graph.host import Settings
 from raceway.graph.places import Place, Threads, spread
 from raceway.graph.plan import Connection, Kind, Member, Plan, make_plan
 from raceway.graph.ports import InputEnd, Inputs, InputsEnd, OutputEnd
 from raceway.graph.proofs import check_plan, check_snapshot
 from raceway.graph.reactor import Reactor
 from raceway.graph.run import Outcome, Run, Start
+from raceway.graph.scheduler import Settings
 from raceway.graph.sketch import sketch
-from raceway.graph.snapshot import Snapshot
+from raceway.graph.snapshot import Snapshot, fitted
 from raceway.graph.summary import summary_of
 from raceway.graph.trace import write_trace
 from raceway.graph.values import seal
@@ -262,12 +262,22 @@ class Program:
         snapshot, self._start = self._start, None
         if snapshot is None:
             values = {c.id: list(c.initial) for c in plan.connections}
-            return Start([0] * len(plan.members), values, {})
+            return Start([0] * len(plan.members), values, {}, {})
+        ends: dict[int, int] = {}
+        for member in plan.members:
+            if member.name in snapshot.ends:
+                domain = plan.domains[member.id]
+                ends[domain] = min(snapshot.ends[member.name], ends.get(domain, snapshot.ends[member.name]))
         return Start(
             rounds=[snapshot.rounds[member.name] + 1 for member in plan.members],
-            values={c.id: [seal(v) for v in snapshot.values[c.key(plan.members)]] for c in plan.connections},
+            values={c.id: self._saved_values(snapshot, c, plan) for c in plan.connections},
             states={member.id: snapshot.reactors[member.name] for member in plan.members},
+            ends=ends,
         )
+
+    def _saved_values(self, snapshot: Snapshot, c: Connection, plan: Plan) -> list[Any]:
+        type_ = next(reactor for number, reactor in self._members.values() if number == c.target).ports[c.input].type
+        return [seal(fitted(value, type_)) for value in snapshot.values[c.key(plan.members)]]
 
     def _number(self, reactor: Reactor) -> int:
         return self._members[id(reactor)][0]

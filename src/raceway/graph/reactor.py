@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any, ClassVar, TypeVar
 
@@ -93,10 +93,10 @@ class Reactor:
         super().__init_subclass__()
         members = {name: member for base in reversed(cls.__mro__) for name, member in vars(base).items()}
         cls.ports = {name: member for name, member in members.items() if isinstance(member, Port)}
-        marked = {name: getattr(member, _MARK) for name, member in members.items() if hasattr(member, _MARK)}
-        cls.reactions = tuple(marked.values())
-        for declared in cls.reactions:
-            _check_declaration(cls, declared, members)
+        declared = {name: _declaration(cls, name) for name in members}
+        cls.reactions = tuple(replace(found, name=name) for name, found in declared.items() if found)
+        for reaction in cls.reactions:
+            _check_declaration(cls, reaction, members[reaction.name])
 
     def stop(self) -> None:
         """Ends the run: from a reaction in round r, always at the same round, r or a few later.
@@ -131,7 +131,13 @@ class Reactor:
 _RUNTIME = frozenset({"name", "index", "width", "round", "_stop"})
 
 
-def _check_declaration(cls: type[Reactor], declared: Reaction, members: dict[str, Any]) -> None:
+def _declaration(cls: type[Reactor], name: str) -> Reaction | None:
+    """What is declared of a method, here or where it was first defined: an override need not repeat it."""
+    found = (getattr(vars(base).get(name), _MARK, None) for base in cls.__mro__)
+    return next((declared for declared in found if declared is not None), None)
+
+
+def _check_declaration(cls: type[Reactor], declared: Reaction, function: Callable[..., Any]) -> None:
     where = f"{cls.__name__}.{declared.name}"
     for role, ports, kinds in (
         ("trigger", declared.triggers, (Input, Inputs, Timer, Moment)),
@@ -151,8 +157,8 @@ def _check_declaration(cls: type[Reactor], declared: Reaction, members: dict[str
             f"{where}: a reaction to {declared.moment} has no other trigger, reads nothing and writes nothing, so that "
             "a run that is resumed sees the same values. Values for the first rounds are `initial=` of a connection."
         )
-    _check_writes(cls, declared, members[declared.name])
-    _check_arguments(where, declared, members[declared.name])
+    _check_writes(cls, declared, function)
+    _check_arguments(where, declared, function)
 
 
 def _check_writes(cls: type[Reactor], declared: Reaction, function: Callable[..., Any]) -> None:

@@ -18,12 +18,13 @@ from raceway._core import Exchange, Patience
 from raceway.graph.assignment import Assignment
 from raceway.graph.coordinator import Coordinator, Failure
 from raceway.graph.cuts import AT_END
-from raceway.graph.errors import GraphError, PlaceLostError, ReactionError
-from raceway.graph.host import Host, Settings
+from raceway.graph.errors import GraphError, PlaceLostError, ReactionError, StuckError
+from raceway.graph.host import Host
 from raceway.graph.messages import Post
 from raceway.graph.places import Place, Worker
 from raceway.graph.plan import Plan
 from raceway.graph.reactor import Reactor
+from raceway.graph.scheduler import Settings
 from raceway.graph.snapshot import Snapshot
 from raceway.graph.summary import HostReport, Moved, ReactionTime, Wait
 from raceway.graph.team import GRACE_S, StartupError, Team
@@ -61,6 +62,8 @@ class Start:
     rounds: list[int]
     values: dict[int, list[Any]]
     states: dict[int, Plain]
+    ends: dict[int, int]
+    """By domain: a last round that was decided before."""
 
 
 class Run:
@@ -95,9 +98,8 @@ class Run:
         post = None if self._fd is None else Post(Exchange(self._fd, 0))
         wiring = wire(plan, 0, reactors, start.rounds, start.values)
         self._host = Host(plan, wiring, settings, self._coordinator, post)
-        self._coordinator.attach(self._host)
-        if limit is not None:
-            self._host.limit(limit)
+        self._coordinator.attach(self._host.scheduler)
+        self._host.scheduler.limit(limit, start.ends)
         self._team = Team(self._host, settings.tracing)
         self._patience = Patience(0.0)
         self.tracks: list[Track] = []
@@ -111,7 +113,7 @@ class Run:
                 self._open()
                 began = time.perf_counter()
                 with self._host.lock:
-                    self._coordinator.begin()
+                    self._coordinator.begin(self._start.ends)
                 self._work(threads)
                 seconds = time.perf_counter() - began
             except StartupError as error:
@@ -125,14 +127,14 @@ class Run:
         with self._host.lock:
             self._coordinator.is_stopping = True
             self._coordinator.stop()
-        self._host.bell.ring()
+        self._host.scheduler.bell.ring()
 
     def snapshot(self) -> Snapshot:
         with self._host.lock:
             if self._coordinator.is_finished or self._coordinator.failure:
                 raise GraphError("The run is over. Ask for its last state with run(snapshot_at_end=True).")
             cut = self._coordinator.request_cut()
-        self._host.bell.ring()
+        self._host.scheduler.bell.ring()
         with self._answered:
             self._answered.wait_for(lambda: cut in self._answers or self._is_over)
             if cut not in self._answers:
@@ -164,6 +166,7 @@ class Run:
             settings=self._settings,
             threads=place.threads,
             limit=self._limit,
+            ends=self._start.ends,
         )
         return cloudpickle.dumps(assignment)
 
@@ -205,7 +208,7 @@ class Run:
     def _hear_interrupt(self, number: int, frame: FrameType | None) -> None:
         self._interrupts += 1
         self._coordinator.bell.ring()
-        self._host.bell.ring()
+        self._host.scheduler.bell.ring()
         if self._interrupts > 1:
             raise KeyboardInterrupt
 
@@ -223,22 +226,31 @@ class Run:
             self._coordinator.abort()
         deadline = time.monotonic() + GRACE_S
         self._team.join(deadline)
-        reports = {0: self._team.close()}
-        while self._living() and time.monotonic() < deadline:
+        try:
+            report = self._team.close()
+            self._wait_for_workers(deadline)
+        finally:
+            for worker in self._living().values():
+                worker.kill()
+            self._host.close()
+            if self._fd is not None:
+                os.close(self._fd)
+            with self._answered:
+                self._is_over = True
+                self._answered.notify_all()
+        return {0: report} | self._coordinator.reports
+
+    def _wait_for_workers(self, deadline: float) -> None:
+        """Shutdown reactions may take their time; a reaction that does not end is given up at the deadline."""
+        while living := self._living():
             self._host.look_after()
+            if time.monotonic() > deadline and not self._coordinator.closed.issuperset(living):
+                break
             time.sleep(0.001)
         self._host.look_after()
-        for worker in self._living():
-            worker.kill()
-        if self._fd is not None:
-            os.close(self._fd)
-        with self._answered:
-            self._is_over = True
-            self._answered.notify_all()
-        return reports | self._coordinator.reports
 
-    def _living(self) -> list[Worker]:
-        return [worker for worker in self._workers.values() if worker.how_it_ended() is None]
+    def _living(self) -> dict[int, Worker]:
+        return {host: worker for host, worker in self._workers.items() if worker.how_it_ended() is None}
 
     def _conclude(self, trouble: BaseException | None, seconds: float, reports: dict[int, HostReport]) -> Outcome:
         ordered = [reports[host] for host in sorted(reports)]
@@ -282,7 +294,7 @@ def _heard(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
 
 
 def _as_error(failure: Failure) -> BaseException:
-    if isinstance(failure.error, PlaceLostError):
+    if isinstance(failure.error, (PlaceLostError, StuckError)):
         return failure.error
     when = "at startup" if failure.round is None else f"in round {failure.round}"
     what = f"{type(failure.error).__name__}: {failure.error}"

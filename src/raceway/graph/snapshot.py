@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from raceway.graph.cuts import Part
 from raceway.graph.errors import GraphError
 from raceway.graph.plan import Plan
-from raceway.graph.values import Plain
+from raceway.graph.values import Plain, field_names, is_record, make_record
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Snapshot:
     """What each reactor's save() gave."""
     values: dict[str, list[Any]]
     """By connection: the values for rounds after its reader's last one, None where absent."""
+    ends: dict[str, int] = field(default_factory=dict)
+    """By reactor that has asked for an end of the run that is still ahead: its last round."""
 
     def pack(self) -> tuple[dict[str, np.ndarray], str]:
         """As named arrays and a JSON text, which files can hold without any code in them."""
@@ -51,6 +54,7 @@ def assemble(plan: Plan, parts: Mapping[int, Part]) -> Snapshot:
             for part in parts.values()
             for connection, values in part.values.items()
         },
+        ends={names[part.member]: part.stops_at for part in parts.values() if part.stops_at is not None},
     )
 
 
@@ -70,9 +74,13 @@ def _packed(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"$tuple": [_packed(item, f"{path}/{i}", arrays) for i, item in enumerate(value)]}
     if type(value) is dict:
         return {"$dict": [[key, _packed(item, f"{path}/{key}", arrays)] for key, item in value.items()]}
+    kind: Any = type(value)
+    if is_record(kind):
+        fields = [[name, _packed(getattr(value, name), f"{path}/{name}", arrays)] for name in field_names(kind)]
+        return {"$record": fields}
     raise GraphError(
         f"{path} is a {type(value).__name__}, which cannot be packed. On connections with a delay, send "
-        "arrays, numbers, strings, and lists, tuples and dicts of them."
+        "arrays, numbers, strings, and lists, tuples, dicts and dataclasses of them."
     )
 
 
@@ -89,4 +97,33 @@ def _unpacked(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if kind == "$bytes":
         return arrays[what].tobytes()
     items = [_unpacked(item, arrays) for item in what]
-    return tuple(items) if kind == "$tuple" else dict(items)
+    if kind == "$tuple":
+        return tuple(items)
+    return Record(items) if kind == "$record" else dict(items)
+
+
+class Record(dict[str, Any]):
+    """The fields of a dataclass or named tuple whose class is not known here: a file names no code."""
+
+
+def fitted(value: Any, type_: Any) -> Any:
+    """The value with its records made what the port's type says they are."""
+    if type(value) is Record:
+        kind = next((kind for kind in _alternatives(type_) if is_record(kind)), None)
+        if kind is None or set(field_names(kind)) != set(value):
+            raise GraphError(f"A saved value has the fields {', '.join(value)}, which is no {type_} any more.")
+        hints = get_type_hints(kind)
+        return make_record(kind, {name: fitted(item, hints.get(name, Any)) for name, item in value.items()})
+    arguments = get_args(type_) or (Any,)
+    if type(value) is list:
+        return [fitted(item, arguments[0]) for item in value]
+    if type(value) is tuple:
+        types = arguments if len(arguments) == len(value) and ... not in arguments else arguments[:1] * len(value)
+        return tuple(fitted(item, kind) for item, kind in zip(value, types, strict=True))
+    if type(value) is dict:
+        return {key: fitted(item, arguments[-1]) for key, item in value.items()}
+    return value
+
+
+def _alternatives(type_: Any) -> tuple[Any, ...]:
+    return get_args(type_) if get_origin(type_) in (Union, UnionType) else (get_origin(type_) or type_,)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from raceway.graph.trace import Track
 
 if TYPE_CHECKING:
-    from raceway.graph.host import Host
     from raceway.graph.run import Outcome
+    from raceway.graph.scheduler import Scheduler
 
 Item = TypeVar("Item")
 K = TypeVar("K", bound=Hashable)
@@ -61,20 +61,18 @@ class HostReport:
     """What shutdown reactions raised."""
 
 
-def report_of(host: Host) -> HostReport:
-    members = host.plan.members
+def report_of(scheduler: Scheduler) -> HostReport:
     report = HostReport()
-    for node in host.nodes.values():
+    for node in scheduler.nodes.values():
         report.rounds[node.name] = node.round
         for step in node.steps:
             reaction = step.name.rpartition(".")[2]
             report.reactions.append(ReactionTime(node.name, reaction, step.calls, step.busy_ns / 1e9))
         report.waits += [Wait(node.name, reason, ns / 1e9) for reason, ns in node.waited.items()]
-    for channel in host.channels.values():
-        if channel.writer is not None:
-            key = channel.connection.key(members)
-            away = channel.reader is None
-            report.moved.append(Moved(key, channel.moved_values, channel.moved_bytes, away))
+        for outlet in node.outlets.values():
+            for channel in (*outlet.channels, *outlet.away):
+                key = channel.connection.key(scheduler.plan.members)
+                report.moved.append(Moved(key, outlet.moved_values, outlet.moved_bytes, channel.reader is None))
     return report
 
 
@@ -87,10 +85,12 @@ def bottleneck(outcome: Outcome) -> str:
     """In one line: what held the run up."""
     busy = _busy_shares(outcome)
     name = max(busy, key=lambda reactor: busy[reactor])
-    if busy[name] >= 0.5:
-        return f"Bottleneck: {name} is at work {busy[name]:.0%} of the time{_who_waits(outcome, name)}."
     together = sum(busy.values())
-    if together >= 0.7:
+    # Reactors that overlap are together at work for more than the whole time.
+    take_turns = busy[name] < 0.75 and 0.7 <= together <= 1.1
+    if busy[name] >= 0.5 and not take_turns:
+        return f"Bottleneck: {name} is at work {busy[name]:.0%} of the time{_who_waits(outcome, name)}."
+    if take_turns:
         return (
             f"Bottleneck: the reactors take turns; none is at work more than {busy[name]:.0%} of the time, together "
             f"they are {together:.0%}. A delay (`after`) on a connection would let them overlap."

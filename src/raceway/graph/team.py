@@ -11,7 +11,7 @@ from raceway.graph.host import Host
 from raceway.graph.node import Node
 from raceway.graph.summary import HostReport, report_of
 from raceway.graph.trace import Events, Recorder
-from raceway.graph.values import Plain
+from raceway.graph.values import Plain, copy_plain
 
 GRACE_S = 5.0
 """How long a failed run waits for reactions that are still at work."""
@@ -36,18 +36,25 @@ class Team:
         self._recorders: list[tuple[str, Recorder]] = []
 
     def open(self, states: Mapping[int, Plain]) -> None:
-        for node in self._host.nodes.values():
+        for node in self._host.scheduler.nodes.values():
             node.is_begun = True
-            node.reactor._stop = self._host.stop
+            self._attach(node, self._host)
             try:
                 for name, reaction in node.moments("startup"):
                     where = f"{node.name}.{name}"
                     reaction()
                 where = f"{node.name}.load"
                 if node.id in states:
-                    node.reactor.load(states[node.id])
+                    # A copy: a snapshot can be gone on from more than once.
+                    node.reactor.load(copy_plain(states[node.id], node.name))
             except BaseException as error:
                 raise StartupError(where, error) from error
+
+    def _attach(self, node: Node, host: Host | None) -> None:
+        """Gives the reactor what only a running one has; takes it away again."""
+        node.reactor._stop = host.stop if host else None
+        for name in node.outlets:
+            getattr(node.reactor, name)._lease = host.lease if host else None
 
     def start(self, threads: int) -> None:
         for i in range(threads):
@@ -73,12 +80,12 @@ class Team:
     def close(self) -> HostReport:
         """Runs the shutdown reactions, of reactors that are not in the middle of another one."""
         troubles = []
-        for node in self._host.nodes.values():
+        for node in self._host.scheduler.nodes.values():
             if node.is_begun:
                 troubles += self._shut_down(node)
-                node.reactor._stop = None
-        report = report_of(self._host)
-        report.tracks = [recorder.track(self._host.host, name) for name, recorder in self._recorders]
+                self._attach(node, None)
+        report = report_of(self._host.scheduler)
+        report.tracks = [recorder.track(self._host.scheduler.host, name) for name, recorder in self._recorders]
         report.troubles = troubles
         return report
 

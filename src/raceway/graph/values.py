@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -23,7 +23,7 @@ _ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None)})
 
 def seal(value: Any) -> Any:
     """`value` as its readers may have it: arrays read-only, containers rebuilt."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _ATOMS:
         return value
     if kind is np.ndarray:
@@ -33,23 +33,23 @@ def seal(value: Any) -> Any:
 
 def hand_out(value: Any) -> Any:
     """A sealed value for one of its readers: containers of its own."""
-    kind = type(value)
+    kind: Any = type(value)
     return value if kind in _ATOMS or kind is np.ndarray else _rebuild(value, hand_out)
 
 
 def size_of(value: Any) -> int:
     """The bytes of its arrays and strings: what it costs to move it."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is np.ndarray:
         return int(value.nbytes)
     if kind is bytes or kind is str:
         return len(value)
     if kind is dict:
         return sum(map(size_of, value.values()))
-    if kind is list or isinstance(value, tuple):
+    if kind is list or kind is tuple:
         return sum(map(size_of, value))
-    if kind not in _ATOMS and dataclasses.is_dataclass(kind):
-        return sum(size_of(getattr(value, name)) for name in _fields(kind))
+    if kind not in _ATOMS and is_record(kind):
+        return sum(size_of(getattr(value, name)) for name in field_names(kind))
     return 0
 
 
@@ -59,39 +59,54 @@ def _seal_array(array: np.ndarray) -> np.ndarray:
         root = root.base
     # Only whole pieces of memory can lie in shared memory as they are.
     whole = array.flags.c_contiguous or array.flags.f_contiguous
-    if not whole or (root is not array and root.flags.writeable):
+    is_ours = root is array and root.base is None
+    if not whole or (root.flags.writeable and not is_ours and not _is_on_loan(root)):
         array = array.copy()
+    else:
+        root.flags.writeable = False
     array.flags.writeable = False
     return array
 
 
+def _is_on_loan(root: np.ndarray) -> bool:
+    """Whether this is the core's memory, lent to the one who fills it: see `Output.empty`."""
+    return type(root.base).__name__ == "PyCapsule"
+
+
 def _rebuild(value: Any, part: Callable[[Any], Any]) -> Any:
-    kind = type(value)
+    kind: Any = type(value)
     if kind is tuple:
         return tuple([part(item) for item in value])
     if kind is list:
         return [part(item) for item in value]
     if kind is dict:
         return {key: part(item) for key, item in value.items()}
-    if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return kind(*[part(item) for item in value])
-    if dataclasses.is_dataclass(kind):
-        return _rebuild_dataclass(value, part)
+    if is_record(kind):
+        return make_record(kind, {name: part(getattr(value, name)) for name in field_names(kind)})
     return value
 
 
-def _rebuild_dataclass(value: Any, part: Callable[[Any], Any]) -> Any:
-    kind = type(value)
-    # Not by the constructor: it may have other arguments than fields, and work to do.
-    fresh = object.__new__(kind)
-    for name in _fields(kind):
-        object.__setattr__(fresh, name, part(getattr(value, name)))
-    return fresh
+@cache
+def is_record(kind: Any) -> bool:
+    """Whether it is a dataclass or a named tuple."""
+    return dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
 
 
 @cache
-def _fields(kind: Any) -> tuple[str, ...]:
+def field_names(kind: Any) -> tuple[str, ...]:
+    if issubclass(kind, tuple):
+        return tuple(kind._fields)
     return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def make_record(kind: Any, fields: Mapping[str, Any]) -> Any:
+    if issubclass(kind, tuple):
+        return kind(**fields)
+    # Not by the constructor: it may have other arguments than fields, and work to do.
+    record = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(record, name, value)
+    return record
 
 
 def encode(message: Any) -> tuple[bytes, list[memoryview]]:
@@ -108,7 +123,7 @@ def decode(head: bytes, parts: Sequence[Any]) -> Any:
 
 def copy_plain(value: Any, where: str) -> Plain:
     """A copy of a plain value; `where` it stood is for the message if it is not one."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _ATOMS and kind is not complex:
         return value
     if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:

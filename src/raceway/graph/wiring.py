@@ -53,7 +53,8 @@ def wire(
         node.inlets = _inlets(plan, node, wiring, lines)
         if node.id in plan.driven:
             node.gate = [inlet for inlet in node.inlets.values() if isinstance(inlet, LatestInlet)]
-        node.steps = _steps(node, _outlets(plan, node, wiring))
+        node.outlets = _outlets(plan, node, wiring)
+        node.steps = _steps(node)
     return wiring
 
 
@@ -63,8 +64,6 @@ def _channel(connection: Connection, first_round: int, values: list[Any], line: 
     channel: Channel = QueueChannel(connection, line) if connection.kind == "queue" else LatestChannel(connection)
     for value in values:
         channel.put(value)
-        if isinstance(channel, QueueChannel):
-            channel.underway += 1
     return channel
 
 
@@ -109,10 +108,10 @@ def _outlets(plan: Plan, node: Node, wiring: Wiring) -> dict[str, Outlet]:
     return outlets
 
 
-def _steps(node: Node, outlets: Mapping[str, Outlet]) -> list[Step]:
+def _steps(node: Node) -> list[Step]:
     declared = [reaction for reaction in node.reactor.reactions if reaction.moment is None]
-    steps = [_step(node, reaction, outlets) for reaction in declared]
-    for outlet in outlets.values():
+    steps = [_step(node, reaction) for reaction in declared]
+    for outlet in node.outlets.values():
         writers = [step for step in steps if outlet.name in step.outlets]
         (writers or steps)[-1].closes.append(outlet)
     for inlet in node.inlets.values():
@@ -128,11 +127,11 @@ def _steps(node: Node, outlets: Mapping[str, Outlet]) -> list[Step]:
     return steps
 
 
-def _step(node: Node, declared: Reaction, outlets: Mapping[str, Outlet]) -> Step:
+def _step(node: Node, declared: Reaction) -> Step:
     step = Step(f"{node.name}.{declared.name}", getattr(node.reactor, declared.name))
     step.arguments = [node.inlets[port.name] for port in declared.reads]
     step.waits = list(dict.fromkeys(step.arguments))
     step.triggers = [node.inlets[t.name] for t in declared.triggers if isinstance(t, (Input, Inputs))]
     step.timers = list(declared.timers)
-    step.outlets = {port.name: outlets[port.name] for port in declared.effects}
+    step.outlets = {port.name: node.outlets[port.name] for port in declared.effects}
     return step

@@ -42,6 +42,9 @@ class RemoteReporter:
     def cut(self, part: Part) -> None:
         self._report("cut", part)
 
+    def closing(self) -> None:
+        self._report("closing", self._post.exchange.host)
+
     def finished(self, report: HostReport) -> None:
         self._report("finished", self._post.exchange.host, report)
 
@@ -76,8 +79,7 @@ def _run(assignment: Assignment, post: Post, reporter: RemoteReporter) -> HostRe
     plan = assignment.plan
     wiring = wire(plan, post.exchange.host, assignment.reactors, assignment.rounds, assignment.values)
     host = Host(plan, wiring, assignment.settings, reporter, post)
-    if assignment.limit is not None:
-        host.limit(assignment.limit)
+    host.scheduler.limit(assignment.limit, assignment.ends)
     team = Team(host, assignment.settings.tracing)
     try:
         team.open(assignment.states)
@@ -87,6 +89,7 @@ def _run(assignment: Assignment, post: Post, reporter: RemoteReporter) -> HostRe
     except StartupError as error:
         reporter.failed(error.where, None, error.reason)
     team.join(time.monotonic() + GRACE_S)
+    reporter.closing()
     return team.close()
 
 

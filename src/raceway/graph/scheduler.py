@@ -1,0 +1,423 @@
+"""The rules of scheduling: who may run, what has arrived, who waits for whom. It has no threads and runs no reaction.
+
+There is no level and no barrier. Each reactor has one next reaction, and that counts what it still waits for: values
+that are not known, connections that are full. Whatever changes takes one off the count of who waits for it; at zero the
+reactor is ready, and any thread runs it. All of this happens under the lock of the host.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any, Protocol
+
+from raceway._core import Bell, Letter
+from raceway.graph import messages
+from raceway.graph.channels import Channel, LatestChannel, QueueChannel
+from raceway.graph.cuts import Part
+from raceway.graph.errors import StuckError
+from raceway.graph.messages import Post
+from raceway.graph.node import ENDLESS, Node, Outlet, Step
+from raceway.graph.plan import Plan
+from raceway.graph.values import Plain, seal, size_of
+from raceway.graph.wiring import Wiring
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run goes, for every process of it."""
+
+    snapshot_every: int | None = None
+    snapshot_at_end: bool = False
+    tracing: bool = False
+    perturb: Callable[[str], None] | None = None
+    """Called before and after every reaction and around every transport: tests sleep there."""
+
+    def at(self, place: str) -> None:
+        if self.perturb is not None:
+            self.perturb(place)
+
+
+class Reporter(Protocol):
+    """What a host tells the coordinator of the run. All of it is called under the host's lock."""
+
+    def ended(self, member: int) -> None: ...
+    def stopped(self, domain: int) -> None: ...
+    def failed(self, where: str, round_: int | None, error: BaseException) -> None: ...
+    def cut(self, part: Part) -> None: ...
+
+
+@dataclass(slots=True)
+class Sending:
+    """A value that is ready to go out."""
+
+    outlet: Outlet
+    value: Any
+    letter: Letter | None
+    """The same, for other processes."""
+
+
+class Scheduler:
+    """The reactors of one process. Other processes are only a `Post` away."""
+
+    def __init__(self, plan: Plan, wiring: Wiring, settings: Settings, reporter: Reporter, post: Post | None) -> None:
+        self.plan = plan
+        self.nodes = wiring.nodes
+        self.channels = wiring.channels
+        self.settings = settings
+        self.host = post.exchange.host if post else 0
+        self.bell = post.exchange if post else Bell()
+        self.ready: deque[Node] = deque()
+        self.is_over = False
+        """Nothing more is run."""
+        self._arrivals = wiring.arrivals
+        self._reporter = reporter
+        self._post = post
+        self._unsettled: deque[Node] = deque()
+        self._running = 0
+        self._has_begun = False
+        self._now_ns = perf_counter_ns()
+        self._absent: dict[int, list[int]] = defaultdict(list)
+        self._consumed: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self._last_rounds: dict[int, int] = {}
+        """By domain, where it was chosen on the way."""
+        self._marks: dict[int, dict[int, int]] = defaultdict(dict)
+        """By domain: the round of each cut."""
+        self._handlers: dict[int, Callable[..., None]] = {
+            messages.VALUE: self._on_value,
+            messages.NEWS: self._on_news,
+            messages.LATEST: self._on_latest,
+            messages.CLOSE: self._on_close,
+            messages.STOP: self.end_at,
+            messages.MARK: self._mark,
+            messages.WIND_UP: self._wind_up,
+            messages.CHOOSE_CUT: self._choose_cut,
+            messages.REPORT: lambda name, arguments: getattr(reporter, name)(*arguments),
+            messages.BEGIN: self._begin,
+            messages.FINISH: self._finish,
+            messages.ABORT: self._finish,
+        }
+
+    def tell(self, host: int, kind: int, *arguments: Any) -> None:
+        """Has `host` do something, which may be this one."""
+        if host == self.host:
+            self._handlers[kind](*arguments)
+        else:
+            assert self._post is not None
+            self._post.tell(host, (kind, *arguments))
+
+    def limit(self, rounds: int | None, ends: dict[int, int]) -> None:
+        """Lets the leading domains end after so many rounds, all told; some end earlier, as was decided before."""
+        self._last_rounds.update(ends)
+        for node in self.nodes.values():
+            if rounds is not None and node.domain in self.plan.leaders:
+                node.last_round = rounds - 1
+            node.last_round = min(node.last_round, ends.get(node.domain, ENDLESS))
+
+    def stop(self, node: Node, last_round: int) -> None:
+        node.stops_at = last_round if node.stops_at is None else min(node.stops_at, last_round)
+        self.end_at(node.domain, last_round)
+        self._reporter.stopped(node.domain)
+
+    def fail(self, where: str, round_: int | None, error: BaseException) -> None:
+        self.is_over = True
+        self._reporter.failed(where, round_, error)
+        self.bell.ring_all()
+
+    def close(self) -> None:
+        """Lets go of all values and of the shared memory at once, rather than when cycles are next collected."""
+        for node in self.nodes.values():
+            for part in (node.inlets, node.outlets, node.steps):
+                part.clear()
+        for mapping in (self.nodes, self.channels, self._arrivals, self._handlers):
+            mapping.clear()
+        self._post = None
+        self.bell = Bell()
+
+    def _begin(self) -> None:
+        self._has_begun = True
+        self._unsettled.extend(self.nodes.values())
+
+    def _finish(self) -> None:
+        self.is_over = True
+        self.bell.ring_all()
+
+    # Going on.
+
+    def catch_up(self) -> None:
+        """Hears what has come from others, and finds out who can run now."""
+        self._now_ns = perf_counter_ns()
+        if self._post is not None:
+            self._receive(self._post)
+        self._settle()
+
+    def take(self) -> Node | None:
+        """A reactor to run, if there is one."""
+        if self.is_over or not self.ready:
+            return None
+        node = self.ready.popleft()
+        node.is_running = True
+        self._running += 1
+        return node
+
+    def done(self, node: Node, sendings: list[Sending]) -> None:
+        """A reaction has run, or a part of a snapshot was taken."""
+        self._now_ns = perf_counter_ns()
+        node.is_running = False
+        self._running -= 1
+        for sending in sendings:
+            self._publish(sending)
+        if self.is_over:
+            return
+        if node.cuts:
+            node.cuts = []
+        else:
+            self._complete(node, node.step)
+        self._unsettled.append(node)
+
+    def publish(self, sending: Sending) -> None:
+        """Sends what a reaction has written while it still runs."""
+        self._publish(sending)
+        self._settle()
+
+    def _settle(self) -> None:
+        while self._unsettled:
+            self._go_on(self._unsettled.popleft())
+        if self._post is not None:
+            self._send_news()
+
+    def _go_on(self, node: Node) -> None:
+        """Goes past reactions that nothing triggers, until one can run or has to wait."""
+        while True:
+            if node.at == 0 and not self._may_begin(node):
+                return
+            step = node.steps[node.at]
+            round_ = node.round
+            missing = 0
+            for inlet in step.waits:
+                missing += inlet.lacks(round_)
+            for channel in step.bounded:
+                if channel.is_full(round_):
+                    channel.writer_waits = True
+                    missing += 1
+            if missing:
+                node.missing = missing
+                node.waits_since_ns = self._now_ns
+                return
+            if step.is_triggered(round_):
+                self.ready.append(node)
+                return
+            self._complete(node, step)
+
+    def _may_begin(self, node: Node) -> bool:
+        if node.cuts:
+            return False  # it is about to give its part of a snapshot, and is asked again after that
+        if self._marks or self.settings.snapshot_every:
+            node.cuts = self._due_cuts(node)
+            if node.cuts:
+                self.ready.append(node)
+                return False
+        if node.round > node.last_round:
+            if not node.has_ended:
+                self._end(node)
+            return False
+        if node.gate and node.domain not in self._last_rounds and not any(inlet.has_news() for inlet in node.gate):
+            node.at_gate = True
+            return False
+        return True
+
+    def _complete(self, node: Node, step: Step) -> None:
+        """A reaction has run, or was passed over: nobody writes or reads any more what it was the last to."""
+        for outlet in step.closes:
+            if outlet.written != node.round:
+                self._publish_absence(outlet)
+        for inlet in step.releases:
+            for channel in inlet.release():
+                self._acknowledge(channel)
+        node.at += 1
+        if node.at == len(node.steps):
+            node.at = 0
+            node.round += 1
+
+    def _end(self, node: Node) -> None:
+        node.has_ended = True
+        loose = [c for c in self.channels.values() if not c.ordered and (c.writer is node or c.reader is node)]
+        self._on_close([channel.connection.id for channel in loose])
+        for channel in loose:
+            for end in (channel.connection.source, channel.connection.target):
+                if self.plan.members[end].host != self.host:
+                    self.tell(self.plan.members[end].host, messages.CLOSE, [channel.connection.id])
+        self._reporter.ended(node.id)
+
+    def check_stuck(self) -> None:
+        """When nobody is at work and somebody waits, nothing can ever happen again. Others may be at work elsewhere."""
+        waiting = [node for node in self.nodes.values() if not node.has_ended]
+        if self._post is None and self._has_begun and waiting and not self._running:
+            reasons = ", ".join(f"{node.name} (round {node.round}) for {node.lacks()}" for node in waiting)
+            self.fail("", None, StuckError(f"Nothing can go on. These wait: {reasons}."))
+
+    def _wake(self, node: Node, by: str) -> None:
+        node.missing -= 1
+        if node.missing == 0:
+            node.waited[by] = node.waited.get(by, 0) + max(0, self._now_ns - node.waits_since_ns)
+            self._unsettled.append(node)
+
+    # Values.
+
+    def _publish(self, sending: Sending) -> None:
+        outlet, value = sending.outlet, sending.value
+        outlet.moved_values += 1
+        outlet.moved_bytes += size_of(value)
+        for channel in outlet.channels:
+            self._deliver(channel, value)
+        for channel in outlet.away:
+            if isinstance(channel, LatestChannel):
+                self._send_latest(channel, value)
+            elif isinstance(channel, QueueChannel):
+                channel.underway += 1
+        if sending.letter is not None and self._post is not None:
+            for host in outlet.hosts:
+                self._post.send(host, sending.letter)
+
+    def _publish_absence(self, outlet: Outlet) -> None:
+        for channel in outlet.channels:
+            if channel.ordered:
+                self._deliver(channel, None)
+        for host in outlet.hosts_with_order:
+            self._absent[host].append(outlet.id)
+
+    def _deliver(self, channel: Channel, value: Any) -> None:
+        reader = channel.reader
+        assert reader is not None
+        if channel.put(value):
+            self._wake(reader, channel.for_value)
+        elif reader.at_gate:
+            reader.at_gate = False
+            self._unsettled.append(reader)
+
+    def _acknowledge(self, channel: Channel) -> None:
+        if channel.writer is None:
+            source = self.plan.members[channel.connection.source].host
+            self._consumed[source][channel.connection.id] += 1
+        elif channel.acknowledge(1):
+            self._wake(channel.writer, channel.for_room)
+
+    def _send_news(self) -> None:
+        """Tells others what was not written and what was read."""
+        if self._post is None or not (self._absent or self._consumed):
+            return
+        for host in {*self._absent, *self._consumed}:
+            self._post.tell(host, (messages.NEWS, self._absent.pop(host, []), dict(self._consumed.pop(host, {}))))
+
+    def _send_latest(self, channel: LatestChannel, value: Any) -> None:
+        """One at a time, so that values for a reader that is busy do not pile up: the newest is kept until then."""
+        if channel.sending:
+            channel.pending = value
+            return
+        channel.sending = True
+        self.tell(self.plan.members[channel.connection.target].host, messages.LATEST, channel.connection.id, value)
+
+    # Messages of other processes.
+
+    def _receive(self, post: Post) -> None:
+        if post.is_behind:
+            post.catch_up()
+        for kind, *arguments in post.receive():
+            self.settings.at("receive")
+            self._handlers[kind](*arguments)
+
+    def _on_value(self, outlet: int, value: Any) -> None:
+        value = seal(value)
+        for channel in self._arrivals[outlet]:
+            self._deliver(channel, value)
+
+    def _on_news(self, absent: list[int], consumed: dict[int, int]) -> None:
+        for outlet in absent:
+            for channel in self._arrivals[outlet]:
+                if channel.ordered:
+                    self._deliver(channel, None)
+        for connection, count in consumed.items():
+            channel = self.channels[connection]
+            if channel.acknowledge(count) and channel.writer is not None:
+                self._wake(channel.writer, channel.for_room)
+            if isinstance(channel, LatestChannel) and channel.pending is not None:
+                value, channel.pending = channel.pending, None
+                self._send_latest(channel, value)
+
+    def _on_latest(self, connection: int, value: Any) -> None:
+        channel = self.channels[connection]
+        self._deliver(channel, seal(value))
+        self._consumed[self.plan.members[channel.connection.source].host][connection] += 1
+
+    def _on_close(self, connections: list[int]) -> None:
+        for connection in connections:
+            channel = self.channels[connection]
+            reader_waited, writer_waited = channel.close()
+            if reader_waited and channel.reader is not None:
+                self._wake(channel.reader, channel.for_value)
+            if writer_waited and channel.writer is not None:
+                self._wake(channel.writer, channel.for_room)
+
+    # Ends and snapshots: each is told to all others before anything else, and passed on by each, so that no reactor can
+    # have come further by values that were sent later.
+
+    def end_at(self, domain: int, last_round: int) -> None:
+        if last_round >= self._last_rounds.get(domain, ENDLESS):
+            return
+        self._last_rounds[domain] = last_round
+        if self._post is not None:
+            self._post.tell_others((messages.STOP, domain, last_round))
+        for node in self._of(domain):
+            node.last_round = min(node.last_round, last_round)
+            if node.at_gate:
+                node.at_gate = False
+                self._unsettled.append(node)
+
+    def _wind_up(self, domain: int) -> None:
+        self.end_at(domain, self._round_ahead(domain))
+
+    def _round_ahead(self, domain: int) -> int:
+        """A round that nobody of the domain has finished."""
+        nodes = self._of(domain)
+        if len(nodes) == self.plan.domains.count(domain):
+            return max(node.round for node in nodes)
+        return nodes[0].round + self.plan.lead(nodes[0].id)
+
+    def _choose_cut(self, domain: int, cut: int) -> None:
+        self._mark(domain, self._round_ahead(domain), cut)
+
+    def _mark(self, domain: int, round_: int, cut: int) -> None:
+        if cut in self._marks[domain]:
+            return
+        self._marks[domain][cut] = round_
+        if self._post is not None:
+            self._post.tell_others((messages.MARK, domain, round_, cut))
+        self._unsettled.extend(node for node in self._of(domain) if node.has_ended)
+
+    def _due_cuts(self, node: Node) -> list[int]:
+        """The cuts after the round that it has just passed. Those that lie beyond the end are taken at the end."""
+        passed = node.round - 1
+        if passed < node.first_round:
+            return []
+        at_end = passed == node.last_round
+        due = [c for c, round_ in self._marks[node.domain].items() if round_ == passed or (at_end and round_ > passed)]
+        every = self.settings.snapshot_every
+        if every and node.round % every == 0 and node.domain == self.plan.pace_maker:
+            due.append(passed)
+        return [cut for cut in due if cut not in node.cuts_taken]
+
+    def cut(self, node: Node, state: Plain) -> None:
+        """Takes its part of the snapshots that are due: its state, and what is on its way to it."""
+        for cut in node.cuts:
+            node.cuts_taken.add(cut)
+            pending = node.stops_at if node.stops_at is not None and node.stops_at >= node.round else None
+            part = Part(cut, node.id, node.round - 1, state, stops_at=pending, when_complete=self._reporter.cut)
+            for inlet in node.inlets.values():
+                for channel in inlet.channels:
+                    channel.cut(part)
+            part.report()
+
+    def _of(self, domain: int) -> list[Node]:
+        return [node for node in self.nodes.values() if node.domain == domain]
