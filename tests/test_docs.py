@@ -40,6 +40,17 @@ def test_examples_of_the_mujoco_page_run(tmp_path: Path) -> None:
         assert done.stderr == b""
 
 
+def test_the_example_of_the_graph_page_runs_and_its_picture_is_the_one_shown(tmp_path: Path) -> None:
+    code = blocks(ROOT / "docs/graph.md", "python")[0] + '\nprogram.draw().save("graph.svg")\n'
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, timeout=60, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    first, *_ = done.stdout.decode().splitlines()
+    numbers = [float(number) for number in first.strip("[]").split()]
+    assert numbers == pytest.approx([3, 4], abs=0.5)
+    drawn, shown = tmp_path / "graph.svg", ROOT / "docs/images/graph.svg"
+    assert drawn.read_text() == shown.read_text(), "run the example and put its picture to docs/images/graph.svg"
+
+
 def test_the_native_environment_of_the_docs_compiles_and_makes_a_table(tmp_path: Path) -> None:
     compiler = shutil.which("c++") or shutil.which("g++")
     assert compiler, "no C++ compiler"

@@ -23,6 +23,9 @@ from raceway.graph.wiring import Wiring
 # Another thread is woken for what takes longer than waking it.
 _WORTH_NS = 50_000
 _MOST_WAIT_S = 0.1
+# Another process answers a message within some tens of microseconds, if it answers at once. Threads of one process wait
+# for each other's lock anyway.
+_SPIN_US = 200.0
 
 
 class Host:
@@ -68,7 +71,7 @@ class Host:
         """What every thread does until the run is over. `attend` is called in between, outside the lock."""
         scheduler = self.scheduler
         bell = scheduler.bell
-        patience = Patience()
+        patience = Patience(_SPIN_US if self._post else 0.0)
         node: Node | None = None
         sendings: list[Sending] = []
         while True:
