@@ -50,6 +50,7 @@ Exchange::Exchange(std::shared_ptr<const Shared> shared, std::size_t host)
     outgoing_.emplace_back(*shared_, host_, other);
     incoming_.emplace_back(*shared_, other, host_);
   }
+  bell().forget_waiters();
 }
 
 void Exchange::require_own_process() const {

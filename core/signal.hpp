@@ -65,7 +65,7 @@ class Patience {
 
 // A counter that threads wait on. Read `now()`, look for work, and only then wait for it to change: no raise is lost.
 // It works between processes too, where it lies in memory that they share: zero bytes are a valid one. A process that
-// is killed while it sleeps leaves a sleeper counted, which costs the others a system call per raise and nothing else.
+// is killed while it waits stays counted, until `forget_waiters`: who waits on one signal should live in one process.
 class Signal {
  public:
   std::uint32_t now() const { return count_.load(std::memory_order_acquire); }
@@ -75,16 +75,26 @@ class Signal {
     if (sleepers_.load(std::memory_order_seq_cst) != 0) wake(INT32_MAX);
   }
 
-  // Wakes one of those who sleep: for work that one of them can do. Those who spin see it anyway.
+  // For the only one who uses it, before it waits: those who waited before are gone.
+  void forget_waiters() {
+    sleepers_.store(0, std::memory_order_relaxed);
+    spinners_.store(0, std::memory_order_relaxed);
+  }
+
+  // For work that one waiter can do: wakes one of those who sleep, unless somebody spins. A spinner that gives up in
+  // this moment looks at the count again before it sleeps.
   void raise_one() {
     count_.fetch_add(1, std::memory_order_seq_cst);
-    if (sleepers_.load(std::memory_order_seq_cst) != 0) wake(1);
+    if (spinners_.load(std::memory_order_seq_cst) == 0 && sleepers_.load(std::memory_order_seq_cst) != 0) wake(1);
   }
 
   // Returns false if `deadline` passed first.
   bool wait(std::uint32_t seen, Patience& patience, Clock::time_point deadline = Clock::time_point::max()) {
     const auto start = Clock::now();
-    const bool changed = spin(seen, start, patience) || sleep_until(seen, deadline);
+    spinners_.fetch_add(1, std::memory_order_seq_cst);
+    const bool spun = spin(seen, start, patience);
+    spinners_.fetch_sub(1, std::memory_order_seq_cst);
+    const bool changed = spun || sleep_until(seen, deadline);
     patience.learn(Clock::now() - start);
     return changed;
   }
@@ -137,8 +147,9 @@ class Signal {
 
   std::atomic<std::uint32_t> count_{0};
   std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<std::uint32_t> spinners_{0};
 };
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Signal) == 8);
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Signal) == 12);
 static_assert(std::is_standard_layout_v<Signal> && std::is_trivially_destructible_v<Signal>);
 
 }  // namespace raceway

@@ -41,7 +41,7 @@ class Pool:
 
 class Patience:
     """How long one waiting thread spins before it sleeps: at most so many microseconds, and not at all if its waits
-    are usually longer."""
+    are usually longer. While it spins it offers its CPU to others."""
 
     def __init__(self, most_us: float = 50.0) -> None: ...
 

@@ -101,6 +101,39 @@ CASE("one raise wakes all who wait") {
   CHECK_EQUAL(awake.load(), 800);
 }
 
+CASE("raise_one leaves sleepers alone while somebody spins, and loses nothing when the spinner gives up") {
+  Signal signal;
+  std::atomic<int> work{0}, done{0}, stop{0};
+  const auto serve = [&](Patience patience) {
+    while (stop.load() == 0) {
+      const std::uint32_t seen = signal.now();
+      int left = work.load();
+      while (left > 0 && !work.compare_exchange_weak(left, left - 1)) {
+      }
+      if (left > 0) {
+        done.fetch_add(1);
+      } else {
+        signal.wait(seen, patience, Clock::now() + std::chrono::seconds(10));
+      }
+    }
+  };
+  // One spins for a moment only, so that raises meet it spinning, giving up and asleep.
+  std::thread spinner(serve, Patience(std::chrono::microseconds(20)));
+  std::thread sleeper(serve, Patience(std::chrono::nanoseconds(0)));
+  for (int i = 1; i <= 2000; ++i) {
+    work.fetch_add(1);
+    signal.raise_one();
+    const auto deadline = Clock::now() + std::chrono::seconds(5);
+    while (done.load() < i && Clock::now() < deadline) std::this_thread::yield();
+    CHECK(done.load() == i);
+    if (i % 7 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i % 50));
+  }
+  stop.store(1);
+  signal.raise();
+  spinner.join();
+  sleeper.join();
+}
+
 CASE("raise_one wakes one of those who sleep, and as many raises wake as many") {
   Signal signal;
   std::atomic<int> awake{0};
