@@ -81,6 +81,14 @@ def test_a_section_stands_in_its_own_block(results: Path):
     assert "Robots" in table.render(found, "mujoco")
 
 
+def test_a_section_has_its_own_unit(results: Path):
+    section = Section("b", "Rounds", "They go on.", 3, experiments=[experiment()], block="graph", unit="rounds/s")
+    write_section(section, Plan(), MACHINE, results)
+    text = table.render(table.load_results(results), "graph")
+    assert text.startswith(table.HOW_TO_READ_GRAPHS)
+    assert "|  | rounds/s | raceway / envpool | share of the limit |" in text.splitlines()
+
+
 def test_a_row_per_task_has_all_of_the_largest_batch_and_every_share(results: Path):
     experiments = [experiment("Ant-v5, 64 envs", 64), experiment("Ant-v5, 8 envs", 8), experiment("Pusher-v5", 8)]
     section = Section("b", "Robots", "They walk.", 3, experiments=experiments, block="mujoco", by_task=True)

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,66 @@ serve(set_up)
     while _running(child) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not _running(child)
+
+
+def test_closing_ends_workers_of_other_process_groups_too():
+    parent = contestant(
+        "parent",
+        """
+def set_up():
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    child = subprocess.Popen(command, process_group=0)
+    return (lambda steps: (child.pid, 1.0)), {}
+serve(set_up)
+""",
+    )
+    with ContestantProcess(parent) as process:
+        child = process.turn(1).steps
+    deadline = time.monotonic() + 5
+    while _running(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _running(child)
+
+
+def test_restless_contestants_stand_still_between_turns(tmp_path: Path):
+    log = tmp_path / "log"
+    body = f"""
+import threading
+def count():
+    with open({str(log)!r}, "ab", buffering=0) as file:
+        while True:
+            file.write(b".")
+            time.sleep(0.001)
+threading.Thread(target=count, daemon=True).start()
+serve(lambda: ((lambda steps: time.sleep(0.05) or (steps, 0.05)), {{}}))
+"""
+    for restless in (True, False):
+        log.write_bytes(b"")
+        with ContestantProcess(replace(contestant("busy", body), restless=restless)) as process:
+            for _ in range(2):
+                before = log.stat().st_size
+                process.turn(1)
+                after = log.stat().st_size
+                assert after > before
+                time.sleep(0.1)
+                assert (log.stat().st_size == after) is restless
+
+
+def test_a_contestant_can_be_given_several_settings():
+    many = contestant(
+        "many",
+        """
+from benchmarks.turns import serve_settings
+def set_up(setting):
+    return (lambda steps: (steps * setting["times"], 1.0)), {"digest": str(setting["times"])}
+serve_settings(set_up)
+""",
+    )
+    with ContestantProcess(many) as process:
+        for times in (2, 3):
+            process.set_up({"times": times})
+            assert process.facts == {"digest": str(times)}
+            assert process.turn(10).steps == 10 * times
 
 
 def test_measurement_drops_the_warm_up_flips_the_order_and_finds_the_ratio(tmp_path: Path):

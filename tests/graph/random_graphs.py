@@ -20,7 +20,7 @@ from tests.graph.recording import Entry, Member
 from tests.graph.reference import Edge, Graph, Kind, Node, Reaction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample(Graph):
     """A random graph: the number it came from, how long it runs, and who may stop it from which round on."""
 
@@ -258,6 +258,7 @@ class Expected:
     stops: list[int]
 
 
+@functools.lru_cache(maxsize=512)
 def expected(sample: Sample, rounds: int) -> Expected:
     """What so many rounds of the graph mean."""
     minds = {(node.name, index): FreshMind() for node in sample.nodes for index in node.members}

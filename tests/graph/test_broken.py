@@ -230,7 +230,7 @@ def test_ctrl_c_ends_at_one_round_and_shuts_down(tmp_path, placed, inline):
         handler = signal.signal(signal.SIGINT, before)
     assert handler is signal.default_int_handler, "the handler from before is back"
     assert notes(tmp_path / "notes") == ALL_CLOSED
-    outcome = program._outcome
+    outcome = program.outcome
     assert outcome is not None
     assert outcome.reason == "interrupted"
     assert outcome.snapshot is not None

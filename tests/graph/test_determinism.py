@@ -101,7 +101,7 @@ def test_a_stop_is_at_the_same_round_in_any_processes(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(1000, 3000, 20))
+@pytest.mark.parametrize("block", range(1000, 1400, 20))
 def test_many_programs_with_threads(block):
     for seed in range(block, block + 20):
         prove_stops(random_graph(seed), INLINE, *(dataclasses.replace(thread_mode(n), threads=n) for n in (1, 2, 4, 8)))
@@ -109,7 +109,7 @@ def test_many_programs_with_threads(block):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(3000, 3400, 10))
+@pytest.mark.parametrize("block", range(3000, 3100, 10))
 def test_many_programs_in_processes(block):
     for seed in range(block, block + 10):
         prove_stops(random_graph(seed), process_mode(seed), process_mode(seed + 1), INLINE)
@@ -191,7 +191,7 @@ def test_a_program_that_means_something_else_leaves_another_record(mutate):
     for seed in range(25):
         sample = random_graph(seed)
         mutant = mutate(sample, random.Random(seed)) if sample.edges else sample
-        if mutant != sample:
+        if (mutant.nodes, mutant.edges) != (sample.nodes, sample.edges):
             tried += 1
             truth, other = expected(sample, sample.rounds).record, expected(mutant, sample.rounds).record
             noticed += first_difference(truth, other) is not None
@@ -252,7 +252,7 @@ def edge_features(sample: Sample, edge: Edge) -> set[str]:
 
 
 def test_the_samples_have_everything():
-    found = set().union(*(features(random_graph(seed)) for seed in range(100, 180)))
+    found = set().union(*(features(random_graph(seed)) for seed in range(100, 160)))
     assert found >= {
         *(f"after {delay}" for delay in range(4)),
         *(f"width {width}" for width in (None, 1, 2, 3, 4)),

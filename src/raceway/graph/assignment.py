@@ -23,4 +23,4 @@ class Assignment:
     settings: Settings
     threads: int
     limit: int | None
-    ends: dict[int, int]
+    stops: dict[int, int]

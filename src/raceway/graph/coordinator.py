@@ -60,11 +60,11 @@ class Coordinator:
 
     # What the main thread wants. It holds the lock.
 
-    def begin(self, ends: Collection[int]) -> None:
-        """`ends`: domains whose end was decided before the snapshot that is gone on from."""
+    def begin(self, stops: Collection[int]) -> None:
+        """`stops`: members that had asked for an end before the snapshot that is gone on from was made."""
         self._tell_all(messages.BEGIN)
-        for domain in ends:
-            self.stopped(domain)
+        for member in stops:
+            self.stopped(self._plan.domains[member])
         if self._settings.snapshot_at_end:
             for domain in set(self._plan.domains):
                 self._tell_owner(domain, messages.MARK, domain, ENDLESS, AT_END)

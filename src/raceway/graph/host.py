@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from time import perf_counter_ns
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +15,11 @@ from raceway.graph import messages
 from raceway.graph.messages import Post
 from raceway.graph.node import Node, Step
 from raceway.graph.plan import Plan
+from raceway.graph.ports import Effect
 from raceway.graph.reactor import Reactor
 from raceway.graph.scheduler import Reporter, Scheduler, Sending, Settings
 from raceway.graph.trace import Events
-from raceway.graph.values import copy_plain, seal
+from raceway.graph.values import copy_plain, lend, seal
 from raceway.graph.wiring import Wiring
 
 # Another thread is woken for what takes longer than waking it.
@@ -53,7 +55,7 @@ class Host:
         with self.lock:
             if self._arena is None:
                 self._arena = _private_exchange()
-        return self._arena.lease(size)
+        return lend(self._arena.lease(size))
 
     def close(self) -> None:
         with self.lock:
@@ -64,45 +66,68 @@ class Host:
         """Hears messages when all threads are busy, and wakes one if there is more to do than it seemed."""
         with self.lock:
             self.scheduler.catch_up()
+            self.scheduler.send_news()
             if self.scheduler.ready and self._idle:
                 self.scheduler.bell.ring()
 
     def work(self, events: Events, attend: Callable[[], None] | None = None) -> None:
-        """What every thread does until the run is over. `attend` is called in between, outside the lock."""
+        """What every thread does until the run is over. `attend` is called between reactions, outside the lock."""
+        try:
+            self._work(events, attend)
+        except BaseException as error:
+            # Not in a reaction: a value that cannot be read where it arrives, or a callback that failed.
+            with self.lock:
+                self.scheduler.fail("", None, error)
+
+    def _work(self, events: Events, attend: Callable[[], None] | None) -> None:
         scheduler = self.scheduler
         bell = scheduler.bell
-        patience = Patience(_SPIN_US if self._post else 0.0)
+        patience, none = Patience(_SPIN_US if self._post else 0.0), Patience(0.0)
         node: Node | None = None
         sendings: list[Sending] = []
         while True:
+            if attend is not None:
+                if node is not None:
+                    with self.lock:
+                        scheduler.done(node, sendings)
+                    node = None
+                attend()
             with self.lock:
                 if node is not None:
                     scheduler.done(node, sendings)
+                sendings = []
                 # Read before looking, so that nothing that comes later is missed.
                 seen = bell.now()
-                scheduler.catch_up()
-                node = scheduler.take()
-                if node is not None:
-                    if scheduler.ready and self._idle and (node.cuts or node.step.cost_ns > _WORTH_NS):
-                        bell.ring()
-                elif not scheduler.is_over:
-                    self._idle += 1
-                    scheduler.check_stuck()
-            if attend is not None:
-                attend()
+                node = self._take()
+                is_first = self._idle == 0
+                self._idle += node is None
             if node is not None:
                 sendings = self._run(node, events)
             elif scheduler.is_over:
                 return
             else:
-                self._wait(seen, patience, events)
+                if scheduler.is_settled:
+                    # One that spins is enough.
+                    self._wait(seen, patience if is_first else none, events)
+                with self.lock:
+                    self._idle -= 1
+
+    def _take(self) -> Node | None:
+        """A reactor to run, if there is one; wakes another thread if there are more. Under the lock."""
+        scheduler = self.scheduler
+        scheduler.catch_up()
+        node = scheduler.take()
+        scheduler.send_news(node.step.cost_ns if node and not node.cuts else None)
+        if node is None:
+            scheduler.check_stuck()
+        elif scheduler.ready and self._idle and (node.cuts or node.step.cost_ns > _WORTH_NS):
+            scheduler.bell.ring()
+        return node
 
     def _wait(self, seen: int, patience: Patience, events: Events) -> None:
         start = perf_counter_ns()
         self.scheduler.bell.wait(seen, patience, _MOST_WAIT_S)
         events.waited(start, perf_counter_ns())
-        with self.lock:
-            self._idle -= 1
 
     def _run(self, node: Node, events: Events) -> list[Sending]:
         """Runs the next reaction of a reactor, or takes its part of a snapshot. Returns what is still to be sent."""
@@ -129,13 +154,14 @@ class Host:
         result = step.function(*[inlet.look() for inlet in step.arguments])
         if result is None:
             return []
-        if not isinstance(result, Iterator):
+        if type(result) is Effect or not isinstance(result, Iterator):
             return [self._prepare(node, step, result)]
         written_ns = 0
-        for effect in result:
+        for effect in _effects(result):
             sending = self._prepare(node, step, effect)
             with self.lock:
                 self.scheduler.publish(sending)
+                self.scheduler.send_news(step.tail_ns)
             if self.scheduler.ready and self._idle and step.tail_ns > _WORTH_NS:
                 self.scheduler.bell.ring()
             written_ns = perf_counter_ns()
@@ -159,6 +185,13 @@ class Host:
         state = copy_plain(node.reactor.save(), f"{node.name}.save()")
         with self.lock:
             self.scheduler.cut(node, state)
+
+
+def _effects(reaction: Any) -> Iterator[object]:
+    """All that it yields, and what it returns at its end."""
+    returned = yield from reaction
+    if returned is not None:
+        yield returned
 
 
 def _private_exchange() -> Exchange:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 from raceway._core import Exchange, Letter
@@ -32,7 +33,7 @@ class Post:
 
     def write(self, message: tuple[Any, ...], readers: int) -> Letter:
         """Puts a message where its readers can read it: the one copy that is made of large arrays."""
-        return self.exchange.write(*encode(message), readers)
+        return self.exchange.write(*encode(*message), readers)
 
     def send(self, host: int, letter: Letter) -> None:
         kept = self._kept[host]
@@ -55,5 +56,7 @@ class Post:
                 kept.popleft()
         self.is_behind = any(self._kept.values())
 
-    def receive(self) -> list[Any]:
-        return [decode(head, parts) for head, parts in self.exchange.receive()]
+    def receive(self) -> Iterator[tuple[Any, ...]]:
+        """The messages that have come, one after the other: one that cannot be read loses no other."""
+        for head, parts in self.exchange.receive():
+            yield decode(head, parts)

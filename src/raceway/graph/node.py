@@ -35,6 +35,10 @@ class Outlet:
         self.moved_values = 0
         self.moved_bytes = 0
 
+    def lacks_room(self, channel: Channel, round_: int) -> bool:
+        """Whether one of its connections is full, and it may still be written in that round."""
+        return self.written != round_ and channel.is_full(round_)
+
 
 class Step:
     """One reaction of one reactor, compiled: what to wait for, what to call, what to do afterwards."""
@@ -48,7 +52,7 @@ class Step:
         self.triggers: list[Inlet] = []
         self.timers: list[Timer] = []
         self.outlets: dict[str, Outlet] = {}
-        self.bounded: list[Channel] = []
+        self.bounded: list[tuple[Outlet, Channel]] = []
         """Connections of its effects that can be full."""
         self.closes: list[Outlet] = []
         """Outputs that nobody can write any more in this round when it is done."""
@@ -110,6 +114,8 @@ class Node:
     gate: Sequence[LatestInlet] = ()
     """If not empty, a round begins when one of these has news."""
     at_gate: bool = False
+    is_unsettled: bool = False
+    """What its next step waits for has to be found out (again)."""
     is_running: bool = False
     """A thread is in one of its reactions."""
     is_begun: bool = False
@@ -121,6 +127,9 @@ class Node:
     cuts: list[int] = field(default_factory=list)
     """Snapshots that it has to give its part for before it goes on."""
     cuts_taken: set[int] = field(default_factory=set)
+    last_regular_cut: int = -1
+    open_parts: int = 0
+    """Parts of snapshots that it has given but that still lack values."""
     waits_since_ns: int = 0
     waited: dict[str, int] = field(default_factory=dict)
     """Nanoseconds of waiting, by what came last."""
@@ -129,12 +138,17 @@ class Node:
     def step(self) -> Step:
         return self.steps[self.at]
 
+    @property
+    def has_begun_round(self) -> bool:
+        """Not if it waits at the beginning of its round, or has no round left."""
+        return self.at > 0 or not (self.at_gate or self.missing or self.has_ended)
+
     def lacks(self) -> str:
         """What its next step waits for, in words."""
         if self.at_gate:
             return "something new"
         values = [name for name, inlet in self.inlets.items() if inlet in self.step.waits and inlet.lacks(self.round)]
-        rooms = [channel.for_room for channel in self.step.bounded if channel.is_full(self.round)]
+        rooms = [channel.for_room for outlet, channel in self.step.bounded if outlet.lacks_room(channel, self.round)]
         return " and ".join(values + rooms)
 
     def moments(self, name: str) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import numpy as np
@@ -68,7 +68,7 @@ class OutputEnd(End[T]):
     def __call__(self, value: T) -> Effect[T]:
         return Effect(self._name, value)
 
-    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> np.ndarray:
+    def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> np.ndarray:
         """An array to fill and send, with memory that is used again when its last reader has let go of it.
 
         It lies where the readers will read it, in other processes too: sending it copies nothing.
@@ -76,7 +76,7 @@ class OutputEnd(End[T]):
         if self._lease is None:
             raise GraphError(f"{self!r}.empty() is for reactions of a running program.")
         kind = np.dtype(dtype)
-        count = math.prod(shape) if isinstance(shape, tuple) else shape
+        count = shape if isinstance(shape, int) else math.prod(shape)
         return self._lease(count * kind.itemsize).view(kind).reshape(shape)
 
 

@@ -15,7 +15,8 @@ class WorkerProcess:
 
     def __init__(self, host: int, exchange: int, payload: bytes) -> None:
         command = [sys.executable, "-P", "-m", "raceway.graph.worker", str(exchange), str(host), str(os.getpid())]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[exchange])
+        # In a group of its own, Ctrl-C at the terminal does not reach it: what becomes of it is decided here.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[exchange], process_group=0)
         # What it is given can be larger than a pipe holds, and it reads only when it has come up.
         self._writer = threading.Thread(target=self._give, args=(payload,), daemon=True)
         self._writer.start()
@@ -38,7 +39,8 @@ class WorkerProcess:
         if code is None:
             return None
         if code < 0:
-            return f"process {self.pid} was killed by {signal.Signals(-code).name}"
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            return f"process {self.pid} was killed by {name}"
         return f"process {self.pid} ended with exit code {code}"
 
     def kill(self) -> None:

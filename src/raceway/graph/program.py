@@ -72,7 +72,8 @@ class Program:
         self._start: Snapshot | None = None
         self._is_spent = False
         self._run: Run | None = None
-        self._outcome: Outcome | None = None
+        self.outcome: Outcome | None = None
+        """Of the last run that came to an end, by Ctrl-C too."""
 
     # Building.
 
@@ -180,9 +181,9 @@ class Program:
 
     def summary(self) -> str:
         """Where the time of the last run went, and in its last line what held it up."""
-        if self._outcome is None:
+        if self.outcome is None:
             raise GraphError(f"Program {self.name!r} has no run to its end yet that could be summed up.")
-        return summary_of(self._outcome)
+        return summary_of(self.outcome)
 
     # Running.
 
@@ -215,6 +216,10 @@ class Program:
                 "All reactors are fed by `latest` connections or feed queues, so none counts the rounds. Leave out "
                 "`rounds` and stop the program from a reaction, or let something depend on the rounds."
             )
+        if snapshot_every is not None and not plan.leaders:
+            raise GraphError(
+                "snapshot_every needs reactors that count the rounds: see `rounds`. Use program.snapshot()."
+            )
         if self._run is not None:
             raise GraphError(f"Program {self.name!r} is running.")
         if self._is_spent:
@@ -226,18 +231,20 @@ class Program:
         limit = None if rounds is None else max((start.rounds[i] for i in plan.leading), default=0) + rounds
         settings = Settings(snapshot_every, snapshot_at_end, trace is not None, perturb)
         reactors = dict(self._members.values())
+        if trace is not None:
+            Path(trace).write_text("")  # a wrong path is told before the run and not after it
         self._is_spent = True
         self._run = Run(plan, reactors, places, start, settings, limit, on_snapshot)
         here = sum(member.host == 0 for member in plan.members)
         try:
-            self._outcome = self._run.go(0 if inline else threads or min(here, _MOST_THREADS) + bool(places))
+            self.outcome = self._run.go(0 if inline else threads or min(here, _MOST_THREADS) + bool(places))
         finally:
             tracks, self._run = self._run.tracks, None
             if trace is not None:
                 write_trace(Path(trace), self.name, tracks)
-        if self._outcome.reason == "interrupted":
+        if self.outcome.reason == "interrupted":
             raise KeyboardInterrupt
-        return self._outcome
+        return self.outcome
 
     def stop(self) -> None:
         """Ends the run, from any thread, as soon as all reactors can end at the same round."""
@@ -263,16 +270,11 @@ class Program:
         if snapshot is None:
             values = {c.id: list(c.initial) for c in plan.connections}
             return Start([0] * len(plan.members), values, {}, {})
-        ends: dict[int, int] = {}
-        for member in plan.members:
-            if member.name in snapshot.ends:
-                domain = plan.domains[member.id]
-                ends[domain] = min(snapshot.ends[member.name], ends.get(domain, snapshot.ends[member.name]))
         return Start(
             rounds=[snapshot.rounds[member.name] + 1 for member in plan.members],
             values={c.id: self._saved_values(snapshot, c, plan) for c in plan.connections},
             states={member.id: snapshot.reactors[member.name] for member in plan.members},
-            ends=ends,
+            stops={member.id: snapshot.ends[member.name] for member in plan.members if member.name in snapshot.ends},
         )
 
     def _saved_values(self, snapshot: Snapshot, c: Connection, plan: Plan) -> list[Any]:

@@ -100,10 +100,16 @@ def _hops(plan: Plan, reactors: Sequence[Reactor]) -> dict[tuple[int, int], list
             hops[member, i].append(_Hop((member, i + 1), None))
     for c in plan.connections:
         if c.kind == "after" and c.delay == 0:
-            for i, writer in enumerate(_regular(reactors[c.source])):
-                if any(effect.name == c.output for effect in writer.effects):
-                    hops[c.source, i] += [_Hop((c.target, j), c) for j in _readers(reactors[c.target], c.input)]
+            for i in _writers(reactors[c.source], c.output):
+                hops[c.source, i] += [_Hop((c.target, j), c) for j in _readers(reactors[c.target], c.input)]
     return hops
+
+
+def _writers(reactor: Reactor, name: str) -> list[int]:
+    reactions = _regular(reactor)
+    writers = [i for i, reaction in enumerate(reactions) if any(port.name == name for port in reaction.effects)]
+    # What nobody writes is known to be absent after the last reaction.
+    return writers or [len(reactions) - 1]
 
 
 def _readers(reactor: Reactor, name: str) -> list[int]:

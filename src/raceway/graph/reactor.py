@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -93,6 +94,9 @@ class Reactor:
         super().__init_subclass__()
         members = {name: member for base in reversed(cls.__mro__) for name, member in vars(base).items()}
         cls.ports = {name: member for name, member in members.items() if isinstance(member, Port)}
+        for name in cls.ports:
+            if name in _RESERVED:
+                raise GraphError(f"{cls.__name__}.{name}: a port cannot be named so, since every reactor has a {name}.")
         declared = {name: _declaration(cls, name) for name in members}
         cls.reactions = tuple(replace(found, name=name) for name, found in declared.items() if found)
         for reaction in cls.reactions:
@@ -127,6 +131,7 @@ class Reactor:
         return {name: value for name, value in vars(self).items() if name not in self.ports and name != "_stop"}
 
 
+_RESERVED = frozenset(name for name in (*vars(Reactor), *Reactor.__annotations__) if not name.startswith("__"))
 # What the runtime keeps on a reactor: neither its state nor its settings.
 _RUNTIME = frozenset({"name", "index", "width", "round", "_stop"})
 
@@ -164,7 +169,7 @@ def _check_declaration(cls: type[Reactor], declared: Reaction, function: Callabl
 def _check_writes(cls: type[Reactor], declared: Reaction, function: Callable[..., Any]) -> None:
     """Finds outputs that the reaction's code names but does not declare, before anything runs."""
     effects = {port.name for port in declared.effects}
-    for name in sorted(_names(inspect.unwrap(function).__code__)):
+    for name in sorted(_own_attributes(inspect.unwrap(function).__code__)):
         if isinstance(cls.ports.get(name), Output) and name not in effects:
             raise GraphError(
                 f"{cls.__name__}.{declared.name} writes {name}, which is not among its effects. "
@@ -176,9 +181,16 @@ def _tuple_text(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
-def _names(code: CodeType) -> set[str]:
+def _own_attributes(code: CodeType) -> set[str]:
+    """The names that follow `self.` in the code, that of functions within it included."""
+    names: set[str] = set()
+    before = None
+    for instruction in dis.get_instructions(code):
+        if before is not None and before.argval == "self" and instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            names.add(instruction.argval)
+        before = instruction
     inner: Iterable[CodeType] = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*map(_names, inner))
+    return names.union(*map(_own_attributes, inner))
 
 
 def _check_arguments(where: str, declared: Reaction, function: Callable[..., Any]) -> None:

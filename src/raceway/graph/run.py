@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -18,7 +19,7 @@ from raceway._core import Exchange, Patience
 from raceway.graph.assignment import Assignment
 from raceway.graph.coordinator import Coordinator, Failure
 from raceway.graph.cuts import AT_END
-from raceway.graph.errors import GraphError, PlaceLostError, ReactionError, StuckError
+from raceway.graph.errors import GraphError, PlaceLostError, ReactionError
 from raceway.graph.host import Host
 from raceway.graph.messages import Post
 from raceway.graph.places import Place, Worker
@@ -62,8 +63,8 @@ class Start:
     rounds: list[int]
     values: dict[int, list[Any]]
     states: dict[int, Plain]
-    ends: dict[int, int]
-    """By domain: a last round that was decided before."""
+    stops: dict[int, int]
+    """By member: the last round of the run, if it has said so before."""
 
 
 class Run:
@@ -90,7 +91,11 @@ class Run:
         self._workers: dict[int, Worker] = {}
         self._interrupts = 0
         self._is_interrupted = False
+        self._is_closing = False
         self._is_over = False
+        self._deadline = math.inf
+        self._notes: list[str] = []
+        """What is added to an error, or is one."""
         self._answered = threading.Condition()
         self._answers: dict[int, Snapshot] = {}
         self._coordinator = Coordinator(plan, settings)
@@ -99,9 +104,10 @@ class Run:
         wiring = wire(plan, 0, reactors, start.rounds, start.values)
         self._host = Host(plan, wiring, settings, self._coordinator, post)
         self._coordinator.attach(self._host.scheduler)
-        self._host.scheduler.limit(limit, start.ends)
+        self._host.scheduler.horizon.limit(limit, start.stops)
         self._team = Team(self._host, settings.tracing)
         self._patience = Patience(0.0)
+        self._caller = threading.get_ident()
         self.tracks: list[Track] = []
 
     def go(self, threads: int) -> Outcome:
@@ -113,7 +119,7 @@ class Run:
                 self._open()
                 began = time.perf_counter()
                 with self._host.lock:
-                    self._coordinator.begin(self._start.ends)
+                    self._coordinator.begin(self._start.stops)
                 self._work(threads)
                 seconds = time.perf_counter() - began
             except StartupError as error:
@@ -125,13 +131,17 @@ class Run:
 
     def stop(self) -> None:
         with self._host.lock:
+            if self._is_closing:
+                return
             self._coordinator.is_stopping = True
             self._coordinator.stop()
         self._host.scheduler.bell.ring()
 
     def snapshot(self) -> Snapshot:
+        if threading.get_ident() == self._caller or self._team.has_thread(threading.get_ident()):
+            raise GraphError("snapshot() waits for the reactors, so it cannot be called by one, or in on_snapshot.")
         with self._host.lock:
-            if self._coordinator.is_finished or self._coordinator.failure:
+            if self._is_closing or self._coordinator.is_finished or self._coordinator.failure:
                 raise GraphError("The run is over. Ask for its last state with run(snapshot_at_end=True).")
             cut = self._coordinator.request_cut()
         self._host.scheduler.bell.ring()
@@ -154,21 +164,27 @@ class Run:
 
     def _assignment(self, host: int, place: Place) -> bytes:
         members = [member for member in self._plan.members if member.host == host]
-        for member in members:
-            _check_can_travel(member.name, self._reactors[member.id])
         ids = {member.id for member in members}
         assignment = Assignment(
             plan=self._plan,
             reactors={id_: self._reactors[id_] for id_ in ids},
             rounds=self._start.rounds,
-            values={c.id: self._start.values[c.id] if c.target in ids else [] for c in self._plan.connections},
+            values={
+                c.id: values if c.target in ids else [None] * len(values)
+                for c, values in ((c, self._start.values[c.id]) for c in self._plan.connections)
+            },
             states={id_: state for id_, state in self._start.states.items() if id_ in ids},
             settings=self._settings,
             threads=place.threads,
             limit=self._limit,
-            ends=self._start.ends,
+            stops=self._start.stops,
         )
-        return cloudpickle.dumps(assignment)
+        try:
+            return cloudpickle.dumps(assignment)
+        except Exception:
+            for member in members:
+                _check_can_travel(member.name, self._reactors[member.id])
+            raise
 
     def _work(self, threads: int) -> None:
         if not threads:
@@ -182,14 +198,18 @@ class Run:
     def _tick(self) -> None:
         """What the main thread does while others work."""
         seen = self._coordinator.bell.now()
-        self._host.look_after()
+        self._look_for_the_dead()
         self._attend()
-        for host, worker in self._workers.items():
-            how = worker.how_it_ended()
-            if how is not None and host not in self._coordinator.reports:
-                self._lose(host, how)
         if self._coordinator.bell.now() == seen:
             self._coordinator.bell.wait(seen, self._patience, _TICK_S)
+
+    def _look_for_the_dead(self) -> None:
+        """Hears messages, and then misses those workers that have ended without saying goodbye."""
+        ended = {host: worker.how_it_ended() for host, worker in self._workers.items()}
+        self._host.look_after()
+        for host, how in ended.items():
+            if how is not None and host not in self._coordinator.reports:
+                self._lose(host, how)
 
     def _attend(self) -> None:
         """Hands over snapshots, and hears Ctrl-C: both in the thread that called `run`."""
@@ -206,15 +226,19 @@ class Run:
             self.stop()
 
     def _hear_interrupt(self, number: int, frame: FrameType | None) -> None:
+        """The first Ctrl-C ends the run after a round, the second at once, a third gives up what does not end."""
         self._interrupts += 1
         self._coordinator.bell.ring()
         self._host.scheduler.bell.ring()
-        if self._interrupts > 1:
+        if self._is_closing:
+            self._deadline = 0.0
+        elif self._interrupts > 1:
             raise KeyboardInterrupt
 
     def _lose(self, host: int, how: str) -> None:
         lived = ", ".join(member.name for member in self._plan.members if member.host == host)
-        self._fail("", PlaceLostError(f"A worker is gone: {how}. In it lived {lived}."))
+        text = f"A worker is gone: {how}. In it lived {lived}. If it said why, that is on standard error."
+        self._fail("", PlaceLostError(text))
 
     def _fail(self, where: str, error: BaseException) -> None:
         with self._host.lock:
@@ -222,13 +246,16 @@ class Run:
 
     def _close(self) -> dict[int, HostReport]:
         """However the run ended: no reaction starts any more, shutdown reactions run, processes go."""
-        with self._host.lock:
-            self._coordinator.abort()
-        deadline = time.monotonic() + GRACE_S
-        self._team.join(deadline)
+        self._is_closing = True
         try:
+            with self._host.lock:
+                self._coordinator.abort()
+            self._deadline = time.monotonic() + GRACE_S
+            while not self._team.join(_TICK_S) and time.monotonic() < self._deadline:
+                pass
             report = self._team.close()
-            self._wait_for_workers(deadline)
+            self._wait_for_workers()
+            self._look_for_the_dead()
         finally:
             for worker in self._living().values():
                 worker.kill()
@@ -240,14 +267,16 @@ class Run:
                 self._answered.notify_all()
         return {0: report} | self._coordinator.reports
 
-    def _wait_for_workers(self, deadline: float) -> None:
+    def _wait_for_workers(self) -> None:
         """Shutdown reactions may take their time; a reaction that does not end is given up at the deadline."""
         while living := self._living():
             self._host.look_after()
-            if time.monotonic() > deadline and not self._coordinator.closed.issuperset(living):
+            busy = living.keys() - self._coordinator.closed
+            if time.monotonic() > self._deadline and (busy or not self._deadline):
+                names = ", ".join(member.name for member in self._plan.members if member.host in living)
+                self._notes.append(f"Worker processes did not end and were killed, without shutdown: {names}.")
                 break
             time.sleep(0.001)
-        self._host.look_after()
 
     def _living(self) -> dict[int, Worker]:
         return {host: worker for host, worker in self._workers.items() if worker.how_it_ended() is None}
@@ -255,7 +284,7 @@ class Run:
     def _conclude(self, trouble: BaseException | None, seconds: float, reports: dict[int, HostReport]) -> Outcome:
         ordered = [reports[host] for host in sorted(reports)]
         self.tracks = [track for report in ordered for track in report.tracks]
-        troubles = [text for report in ordered for text in report.troubles]
+        troubles = self._notes + [text for report in ordered for text in report.troubles]
         error = trouble
         if error is None and self._coordinator.failure:
             error = _as_error(self._coordinator.failure)
@@ -271,7 +300,7 @@ class Run:
         return Outcome(
             rounds=done,
             rounds_run=done - min(self._start.rounds),
-            reason="interrupted" if self._is_interrupted else "stopped" if self._coordinator.is_stopping else "rounds",
+            reason="interrupted" if self._interrupts else "stopped" if self._coordinator.is_stopping else "rounds",
             seconds=seconds,
             snapshot=self._answers.get(AT_END),
             reactions=[reaction for report in ordered for reaction in report.reactions],
@@ -294,7 +323,7 @@ def _heard(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
 
 
 def _as_error(failure: Failure) -> BaseException:
-    if isinstance(failure.error, (PlaceLostError, StuckError)):
+    if not failure.where or isinstance(failure.error, KeyboardInterrupt):
         return failure.error
     when = "at startup" if failure.round is None else f"in round {failure.round}"
     what = f"{type(failure.error).__name__}: {failure.error}"

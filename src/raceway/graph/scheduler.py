@@ -18,11 +18,16 @@ from raceway.graph import messages
 from raceway.graph.channels import Channel, LatestChannel, QueueChannel
 from raceway.graph.cuts import Part
 from raceway.graph.errors import StuckError
+from raceway.graph.horizon import Horizon
 from raceway.graph.messages import Post
-from raceway.graph.node import ENDLESS, Node, Outlet, Step
+from raceway.graph.node import Node, Outlet, Step
 from raceway.graph.plan import Plan
 from raceway.graph.values import Plain, seal, size_of
 from raceway.graph.wiring import Wiring
+
+_NEWS_KEPT_NS = 200_000
+# Rounds in which nothing happens are passed over under the lock, so not too many at once.
+_MOST_SILENT = 200
 
 
 @dataclass(frozen=True)
@@ -79,12 +84,10 @@ class Scheduler:
         self._running = 0
         self._has_begun = False
         self._now_ns = perf_counter_ns()
+        self._news_since_ns = 0
         self._absent: dict[int, list[int]] = defaultdict(list)
         self._consumed: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-        self._last_rounds: dict[int, int] = {}
-        """By domain, where it was chosen on the way."""
-        self._marks: dict[int, dict[int, int]] = defaultdict(dict)
-        """By domain: the round of each cut."""
+        self.horizon = Horizon(plan, self.nodes, settings.snapshot_every)
         self._handlers: dict[int, Callable[..., None]] = {
             messages.VALUE: self._on_value,
             messages.NEWS: self._on_news,
@@ -108,14 +111,6 @@ class Scheduler:
             assert self._post is not None
             self._post.tell(host, (kind, *arguments))
 
-    def limit(self, rounds: int | None, ends: dict[int, int]) -> None:
-        """Lets the leading domains end after so many rounds, all told; some end earlier, as was decided before."""
-        self._last_rounds.update(ends)
-        for node in self.nodes.values():
-            if rounds is not None and node.domain in self.plan.leaders:
-                node.last_round = rounds - 1
-            node.last_round = min(node.last_round, ends.get(node.domain, ENDLESS))
-
     def stop(self, node: Node, last_round: int) -> None:
         node.stops_at = last_round if node.stops_at is None else min(node.stops_at, last_round)
         self.end_at(node.domain, last_round)
@@ -131,6 +126,7 @@ class Scheduler:
         for node in self.nodes.values():
             for part in (node.inlets, node.outlets, node.steps):
                 part.clear()
+        self.is_over = True
         for mapping in (self.nodes, self.channels, self._arrivals, self._handlers):
             mapping.clear()
         self._post = None
@@ -138,7 +134,8 @@ class Scheduler:
 
     def _begin(self) -> None:
         self._has_begun = True
-        self._unsettled.extend(self.nodes.values())
+        for node in self.nodes.values():
+            self._unsettle(node)
 
     def _finish(self) -> None:
         self.is_over = True
@@ -167,30 +164,47 @@ class Scheduler:
         self._now_ns = perf_counter_ns()
         node.is_running = False
         self._running -= 1
-        for sending in sendings:
-            self._publish(sending)
         if self.is_over:
             return
+        for sending in sendings:
+            self._publish(sending)
         if node.cuts:
             node.cuts = []
         else:
             self._complete(node, node.step)
-        self._unsettled.append(node)
+        self._unsettle(node)
 
     def publish(self, sending: Sending) -> None:
         """Sends what a reaction has written while it still runs."""
         self._publish(sending)
         self._settle()
 
+    @property
+    def is_settled(self) -> bool:
+        """Not if many silent rounds were passed over and there are more to pass."""
+        return not self._unsettled
+
     def _settle(self) -> None:
-        while self._unsettled:
-            self._go_on(self._unsettled.popleft())
-        if self._post is not None:
-            self._send_news()
+        for _ in range(_MOST_SILENT):
+            if not self._unsettled:
+                break
+            node = self._unsettled.popleft()
+            node.is_unsettled = False
+            self._go_on(node)
+
+    def _unsettle(self, node: Node) -> None:
+        """Has it looked at again: there may be news for it. Once is enough, or it would run twice."""
+        if not node.is_unsettled:
+            node.is_unsettled = True
+            self._unsettled.append(node)
 
     def _go_on(self, node: Node) -> None:
         """Goes past reactions that nothing triggers, until one can run or has to wait."""
+        first_round = node.round
         while True:
+            if node.round - first_round > _MOST_SILENT:
+                self._unsettle(node)
+                return
             if node.at == 0 and not self._may_begin(node):
                 return
             step = node.steps[node.at]
@@ -198,12 +212,12 @@ class Scheduler:
             missing = 0
             for inlet in step.waits:
                 missing += inlet.lacks(round_)
-            for channel in step.bounded:
-                if channel.is_full(round_):
+            for outlet, channel in step.bounded:
+                if outlet.lacks_room(channel, round_):
                     channel.writer_waits = True
                     missing += 1
+            node.missing = missing
             if missing:
-                node.missing = missing
                 node.waits_since_ns = self._now_ns
                 return
             if step.is_triggered(round_):
@@ -214,16 +228,15 @@ class Scheduler:
     def _may_begin(self, node: Node) -> bool:
         if node.cuts:
             return False  # it is about to give its part of a snapshot, and is asked again after that
-        if self._marks or self.settings.snapshot_every:
-            node.cuts = self._due_cuts(node)
-            if node.cuts:
-                self.ready.append(node)
-                return False
+        node.cuts = self.horizon.due_cuts(node)
+        if node.cuts:
+            self.ready.append(node)
+            return False
         if node.round > node.last_round:
             if not node.has_ended:
                 self._end(node)
             return False
-        if node.gate and node.domain not in self._last_rounds and not any(inlet.has_news() for inlet in node.gate):
+        if node.gate and not self.horizon.is_ending(node.domain) and not any(inlet.has_news() for inlet in node.gate):
             node.at_gate = True
             return False
         return True
@@ -249,12 +262,13 @@ class Scheduler:
             for end in (channel.connection.source, channel.connection.target):
                 if self.plan.members[end].host != self.host:
                     self.tell(self.plan.members[end].host, messages.CLOSE, [channel.connection.id])
-        self._reporter.ended(node.id)
+        if not node.open_parts:
+            self._reporter.ended(node.id)
 
     def check_stuck(self) -> None:
         """When nobody is at work and somebody waits, nothing can ever happen again. Others may be at work elsewhere."""
         waiting = [node for node in self.nodes.values() if not node.has_ended]
-        if self._post is None and self._has_begun and waiting and not self._running:
+        if self._post is None and self._has_begun and self.is_settled and waiting and not self._running:
             reasons = ", ".join(f"{node.name} (round {node.round}) for {node.lacks()}" for node in waiting)
             self.fail("", None, StuckError(f"Nothing can go on. These wait: {reasons}."))
 
@@ -262,7 +276,7 @@ class Scheduler:
         node.missing -= 1
         if node.missing == 0:
             node.waited[by] = node.waited.get(by, 0) + max(0, self._now_ns - node.waits_since_ns)
-            self._unsettled.append(node)
+            self._unsettle(node)
 
     # Values.
 
@@ -279,6 +293,9 @@ class Scheduler:
                 channel.underway += 1
         if sending.letter is not None and self._post is not None:
             for host in outlet.hosts:
+                if host in self._absent:
+                    # An earlier round's absence comes before this value.
+                    self._send_news_to(host)
                 self._post.send(host, sending.letter)
 
     def _publish_absence(self, outlet: Outlet) -> None:
@@ -295,7 +312,7 @@ class Scheduler:
             self._wake(reader, channel.for_value)
         elif reader.at_gate:
             reader.at_gate = False
-            self._unsettled.append(reader)
+            self._unsettle(reader)
 
     def _acknowledge(self, channel: Channel) -> None:
         if channel.writer is None:
@@ -304,12 +321,19 @@ class Scheduler:
         elif channel.acknowledge(1):
             self._wake(channel.writer, channel.for_room)
 
-    def _send_news(self) -> None:
-        """Tells others what was not written and what was read."""
-        if self._post is None or not (self._absent or self._consumed):
-            return
-        for host in {*self._absent, *self._consumed}:
-            self._post.tell(host, (messages.NEWS, self._absent.pop(host, []), dict(self._consumed.pop(host, {}))))
+    def send_news(self, busy_ns: float | None = None) -> None:
+        """Tells others what was not written and what was read. For the sake of few messages it is done before a wait,
+        or when it would otherwise come too late because of a reaction that takes `busy_ns`.
+        """
+        if not (self._absent or self._consumed):
+            self._news_since_ns = self._now_ns
+        elif busy_ns is None or self._now_ns - self._news_since_ns + busy_ns > _NEWS_KEPT_NS:
+            for host in {*self._absent, *self._consumed}:
+                self._send_news_to(host)
+
+    def _send_news_to(self, host: int) -> None:
+        assert self._post is not None
+        self._post.tell(host, (messages.NEWS, self._absent.pop(host, []), dict(self._consumed.pop(host, {}))))
 
     def _send_latest(self, channel: LatestChannel, value: Any) -> None:
         """One at a time, so that values for a reader that is busy do not pile up: the newest is kept until then."""
@@ -364,60 +388,45 @@ class Scheduler:
     # have come further by values that were sent later.
 
     def end_at(self, domain: int, last_round: int) -> None:
-        if last_round >= self._last_rounds.get(domain, ENDLESS):
-            return
-        self._last_rounds[domain] = last_round
-        if self._post is not None:
-            self._post.tell_others((messages.STOP, domain, last_round))
-        for node in self._of(domain):
-            node.last_round = min(node.last_round, last_round)
-            if node.at_gate:
-                node.at_gate = False
-                self._unsettled.append(node)
+        if self.horizon.end_at(domain, last_round):
+            if self._post is not None:
+                self._post.tell_others((messages.STOP, domain, last_round))
+            self._look_again(domain)
 
     def _wind_up(self, domain: int) -> None:
-        self.end_at(domain, self._round_ahead(domain))
-
-    def _round_ahead(self, domain: int) -> int:
-        """A round that nobody of the domain has finished."""
-        nodes = self._of(domain)
-        if len(nodes) == self.plan.domains.count(domain):
-            return max(node.round for node in nodes)
-        return nodes[0].round + self.plan.lead(nodes[0].id)
+        self.end_at(domain, self.horizon.round_ahead(domain))
 
     def _choose_cut(self, domain: int, cut: int) -> None:
-        self._mark(domain, self._round_ahead(domain), cut)
+        self._mark(domain, self.horizon.round_ahead(domain), cut)
 
     def _mark(self, domain: int, round_: int, cut: int) -> None:
-        if cut in self._marks[domain]:
-            return
-        self._marks[domain][cut] = round_
-        if self._post is not None:
-            self._post.tell_others((messages.MARK, domain, round_, cut))
-        self._unsettled.extend(node for node in self._of(domain) if node.has_ended)
+        if self.horizon.mark(domain, round_, cut):
+            if self._post is not None:
+                self._post.tell_others((messages.MARK, domain, round_, cut))
+            self._look_again(domain)
 
-    def _due_cuts(self, node: Node) -> list[int]:
-        """The cuts after the round that it has just passed. Those that lie beyond the end are taken at the end."""
-        passed = node.round - 1
-        if passed < node.first_round:
-            return []
-        at_end = passed == node.last_round
-        due = [c for c, round_ in self._marks[node.domain].items() if round_ == passed or (at_end and round_ > passed)]
-        every = self.settings.snapshot_every
-        if every and node.round % every == 0 and node.domain == self.plan.pace_maker:
-            due.append(passed)
-        return [cut for cut in due if cut not in node.cuts_taken]
+    def _look_again(self, domain: int) -> None:
+        """Those who wait before a round, or have none left, may have something else to do first."""
+        for node in self.horizon.of(domain):
+            if not node.has_begun_round:
+                node.at_gate = False
+                self._unsettle(node)
 
     def cut(self, node: Node, state: Plain) -> None:
         """Takes its part of the snapshots that are due: its state, and what is on its way to it."""
+        pending = node.stops_at if node.stops_at is not None and node.stops_at >= node.round else None
         for cut in node.cuts:
-            node.cuts_taken.add(cut)
-            pending = node.stops_at if node.stops_at is not None and node.stops_at >= node.round else None
-            part = Part(cut, node.id, node.round - 1, state, stops_at=pending, when_complete=self._reporter.cut)
+            self.horizon.take(node, cut)
+            node.open_parts += 1
+            part = Part(cut, node.id, node.round - 1, state, stops_at=pending, when_complete=self._part_is_complete)
             for inlet in node.inlets.values():
                 for channel in inlet.channels:
                     channel.cut(part)
             part.report()
 
-    def _of(self, domain: int) -> list[Node]:
-        return [node for node in self.nodes.values() if node.domain == domain]
+    def _part_is_complete(self, part: Part) -> None:
+        node = self.nodes[part.member]
+        node.open_parts -= 1
+        self._reporter.cut(part)
+        if node.has_ended and not node.open_parts:
+            self._reporter.ended(node.id)

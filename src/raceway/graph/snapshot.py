@@ -13,7 +13,7 @@ import numpy as np
 from raceway.graph.cuts import Part
 from raceway.graph.errors import GraphError
 from raceway.graph.plan import Plan
-from raceway.graph.values import Plain, field_names, is_record, make_record
+from raceway.graph.values import Plain, field_names, hand_out, is_record, make_record
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def assemble(plan: Plan, parts: Mapping[int, Part]) -> Snapshot:
         rounds={names[part.member]: part.round for part in parts.values()},
         reactors={names[part.member]: part.state for part in parts.values()},
         values={
-            plan.connections[connection].key(plan.members): values
+            plan.connections[connection].key(plan.members): hand_out(values)
             for part in parts.values()
             for connection, values in part.values.items()
         },
@@ -60,24 +60,24 @@ def assemble(plan: Plan, parts: Mapping[int, Part]) -> Snapshot:
 
 def _packed(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
     """JSON for a plain value. What JSON has no word for is an object with one key that begins with a dollar sign."""
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or type(value) in (bool, int, float, str):
         return value
-    if isinstance(value, (np.ndarray, np.generic)):
-        arrays[path] = np.asarray(value)
-        return {"$array": path} if isinstance(value, np.ndarray) else {"$number": path}
-    if isinstance(value, bytes):
-        arrays[path] = np.frombuffer(value, np.uint8)
-        return {"$bytes": path}
+    if isinstance(value, (np.ndarray, np.generic, bytes)):
+        name = f"{len(arrays)}:{path}"
+        arrays[name] = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
+        kind = "$bytes" if isinstance(value, bytes) else "$array" if isinstance(value, np.ndarray) else "$number"
+        return {kind: name}
     if type(value) is list:
         return [_packed(item, f"{path}/{i}", arrays) for i, item in enumerate(value)]
     if type(value) is tuple:
         return {"$tuple": [_packed(item, f"{path}/{i}", arrays) for i, item in enumerate(value)]}
     if type(value) is dict:
-        return {"$dict": [[key, _packed(item, f"{path}/{key}", arrays)] for key, item in value.items()]}
-    kind: Any = type(value)
-    if is_record(kind):
-        fields = [[name, _packed(getattr(value, name), f"{path}/{name}", arrays)] for name in field_names(kind)]
-        return {"$record": fields}
+        items = [[_packed(key, path, arrays), _packed(item, f"{path}/{key}", arrays)] for key, item in value.items()]
+        return {"$dict": items}
+    record: Any = type(value)
+    if is_record(record):
+        names = field_names(record)
+        return {"$record": [[name, _packed(getattr(value, name), f"{path}/{name}", arrays)] for name in names]}
     raise GraphError(
         f"{path} is a {type(value).__name__}, which cannot be packed. On connections with a delay, send "
         "arrays, numbers, strings, and lists, tuples, dicts and dataclasses of them."
@@ -109,12 +109,18 @@ class Record(dict[str, Any]):
 def fitted(value: Any, type_: Any) -> Any:
     """The value with its records made what the port's type says they are."""
     if type(value) is Record:
-        kind = next((kind for kind in _alternatives(type_) if is_record(kind)), None)
-        if kind is None or set(field_names(kind)) != set(value):
-            raise GraphError(f"A saved value has the fields {', '.join(value)}, which is no {type_} any more.")
+        kinds = [get_origin(kind) or kind for kind in _alternatives(type_)]
+        kind = next(
+            (k for k in kinds if isinstance(k, type) and is_record(k) and set(field_names(k)) == {*value}), None
+        )
+        if kind is None:
+            raise GraphError(
+                f"A saved value has the fields {', '.join(value)}, but its input has the type {type_}, so it cannot be "
+                "made again. Give the input the type of the dataclass: Input[Weights]()."
+            )
         hints = get_type_hints(kind)
         return make_record(kind, {name: fitted(item, hints.get(name, Any)) for name, item in value.items()})
-    arguments = get_args(type_) or (Any,)
+    arguments = next((get_args(k) for k in _alternatives(type_) if get_origin(k) is type(value)), None) or (Any,)
     if type(value) is list:
         return [fitted(item, arguments[0]) for item in value]
     if type(value) is tuple:
@@ -126,4 +132,4 @@ def fitted(value: Any, type_: Any) -> Any:
 
 
 def _alternatives(type_: Any) -> tuple[Any, ...]:
-    return get_args(type_) if get_origin(type_) in (Union, UnionType) else (get_origin(type_) or type_,)
+    return get_args(type_) if get_origin(type_) in (Union, UnionType) else (type_,)

@@ -71,8 +71,12 @@ class Team:
             self._recorders.append((name, recorder))
         self._host.work(events, attend)
 
-    def join(self, deadline: float) -> bool:
+    def has_thread(self, ident: int) -> bool:
+        return any(thread.ident == ident for thread in self._threads)
+
+    def join(self, timeout_s: float) -> bool:
         """Waits for the threads, each of which may be in a long reaction; false if time ran out."""
+        deadline = time.monotonic() + timeout_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
@@ -96,6 +100,6 @@ class Team:
         for name, reaction in node.moments("shutdown"):
             try:
                 reaction()
-            except Exception:
+            except BaseException:
                 troubles.append(f"{node.name}.{name} failed at shutdown:\n{traceback.format_exc()}")
         return troubles

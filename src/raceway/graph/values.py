@@ -12,7 +12,9 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
+from weakref import WeakValueDictionary
 
+import cloudpickle
 import numpy as np
 
 Plain = Any
@@ -28,6 +30,10 @@ def seal(value: Any) -> Any:
         return value
     if kind is np.ndarray:
         return _seal_array(value)
+    if isinstance(value, np.ndarray):
+        value = value.copy()
+        value.flags.writeable = False
+        return value
     return _rebuild(value, seal)
 
 
@@ -68,9 +74,17 @@ def _seal_array(array: np.ndarray) -> np.ndarray:
     return array
 
 
+_loans: WeakValueDictionary[int, np.ndarray] = WeakValueDictionary()
+
+
+def lend(array: np.ndarray) -> np.ndarray:
+    """Marks an array as memory that only the one who is to fill it has: see `OutputEnd.empty`."""
+    _loans[id(array)] = array
+    return array
+
+
 def _is_on_loan(root: np.ndarray) -> bool:
-    """Whether this is the core's memory, lent to the one who fills it: see `Output.empty`."""
-    return type(root.base).__name__ == "PyCapsule"
+    return _loans.get(id(root)) is root
 
 
 def _rebuild(value: Any, part: Callable[[Any], Any]) -> Any:
@@ -82,14 +96,17 @@ def _rebuild(value: Any, part: Callable[[Any], Any]) -> Any:
     if kind is dict:
         return {key: part(item) for key, item in value.items()}
     if is_record(kind):
-        return make_record(kind, {name: part(getattr(value, name)) for name in field_names(kind)})
+        fields = {name: part(getattr(value, name)) for name in field_names(kind)}
+        return make_record(kind, {**getattr(value, "__dict__", {}), **fields})
     return value
 
 
 @cache
 def is_record(kind: Any) -> bool:
-    """Whether it is a dataclass or a named tuple."""
-    return dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+    """Whether it is a dataclass or a named tuple, and nothing else besides."""
+    if issubclass(kind, (dict, list, set, str, bytes, int, float)):
+        return False
+    return hasattr(kind, "_fields") if issubclass(kind, tuple) else dataclasses.is_dataclass(kind)
 
 
 @cache
@@ -101,7 +118,7 @@ def field_names(kind: Any) -> tuple[str, ...]:
 
 def make_record(kind: Any, fields: Mapping[str, Any]) -> Any:
     if issubclass(kind, tuple):
-        return kind(**fields)
+        return kind._make([fields[name] for name in kind._fields])
     # Not by the constructor: it may have other arguments than fields, and work to do.
     record = object.__new__(kind)
     for name, value in fields.items():
@@ -109,16 +126,34 @@ def make_record(kind: Any, fields: Mapping[str, Any]) -> Any:
     return record
 
 
-def encode(message: Any) -> tuple[bytes, list[memoryview]]:
+def encode(*message: Any) -> tuple[bytes, Sequence[Any]]:
     """The message's structure as bytes, and its arrays' memory, untouched, beside it."""
+    last = message[-1]
+    if type(last) is np.ndarray and last.dtype.isbuiltin == 1 and last.flags.c_contiguous and not last.dtype.hasobject:
+        # By far the most frequent value. Its dtype alone takes longer to pickle than this.
+        return pickle.dumps((*message[:-1], _ARRAY, last.dtype.str, last.shape), protocol=5), [last]
     buffers: list[pickle.PickleBuffer] = []
-    head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    try:
+        head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+        by_name = b"__main__" not in head
+    except (pickle.PicklingError, AttributeError, TypeError):
+        by_name = False
+    if not by_name:
+        # Classes of the main script have no module that another process could find them in.
+        buffers.clear()
+        head = cloudpickle.dumps(message, protocol=5, buffer_callback=buffers.append)
     return head, [buffer.raw() for buffer in buffers]
 
 
-def decode(head: bytes, parts: Sequence[Any]) -> Any:
+def decode(head: bytes, parts: Sequence[Any]) -> tuple[Any, ...]:
     """The message again, its arrays over `parts`, in place."""
-    return pickle.loads(head, buffers=parts)
+    message = pickle.loads(head, buffers=parts)
+    if len(message) > 3 and message[-3] == _ARRAY:
+        return (*message[:-3], np.ndarray(message[-1], message[-2], parts[0]))
+    return message
+
+
+_ARRAY = "\0array"
 
 
 def copy_plain(value: Any, where: str) -> Plain:

@@ -29,7 +29,9 @@ class Wiring:
 def wire(
     plan: Plan, host: int, reactors: Mapping[int, Reactor], rounds: Sequence[int], values: Mapping[int, list[Any]]
 ) -> Wiring:
-    """`rounds`: where each member begins; `values`: what lies on each connection then."""
+    """`rounds`: where each member begins; `values`: what lies on each connection then (if its reader is elsewhere, only
+    how many there are counts).
+    """
     wiring = Wiring()
     for member in plan.members:
         if member.host == host:
@@ -41,9 +43,13 @@ def wire(
     for connection in plan.connections:
         if host in (plan.members[connection.source].host, plan.members[connection.target].host):
             line = lines[connection.target, connection.input]
-            channel = _channel(connection, rounds[connection.target], values[connection.id], line)
+            reader = wiring.nodes.get(connection.target)
+            waiting = values[connection.id]
+            channel = _channel(connection, rounds[connection.target], waiting if reader else [], line)
+            if reader is None and isinstance(channel, QueueChannel):
+                channel.underway = len(waiting)
             channel.writer = wiring.nodes.get(connection.source)
-            channel.reader = wiring.nodes.get(connection.target)
+            channel.reader = reader
             wiring.channels[connection.id] = channel
     for connection in plan.connections:
         arriving = wiring.channels.get(connection.id)
@@ -52,7 +58,7 @@ def wire(
     for node in wiring.nodes.values():
         node.inlets = _inlets(plan, node, wiring, lines)
         if node.id in plan.driven:
-            node.gate = [inlet for inlet in node.inlets.values() if isinstance(inlet, LatestInlet)]
+            node.gate = [latest for inlet in node.inlets.values() for latest in _latest(inlet)]
         node.outlets = _outlets(plan, node, wiring)
         node.steps = _steps(node)
     return wiring
@@ -89,6 +95,11 @@ def _inlet(channel: Channel) -> Inlet:
     return LatestInlet(channel) if isinstance(channel, LatestChannel) else Single(_ordered(channel))
 
 
+def _latest(inlet: Inlet) -> list[LatestInlet]:
+    inlets = inlet.inlets if isinstance(inlet, Gather) else [inlet]
+    return [one for one in inlets if isinstance(one, LatestInlet)]
+
+
 def _ordered(channel: Channel) -> AfterChannel:
     assert isinstance(channel, AfterChannel)
     return channel
@@ -122,8 +133,8 @@ def _steps(node: Node) -> list[Step]:
             steps[-1].waits.append(inlet)
     for step in steps:
         written = dict.fromkeys((*step.outlets.values(), *step.closes))
-        channels = [channel for outlet in written for channel in (*outlet.channels, *outlet.away)]
-        step.bounded = [channel for channel in channels if not isinstance(channel, LatestChannel)]
+        channels = [(outlet, channel) for outlet in written for channel in (*outlet.channels, *outlet.away)]
+        step.bounded = [both for both in channels if not isinstance(both[1], LatestChannel)]
     return steps
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
 import time
 import traceback
@@ -60,8 +59,6 @@ class RemoteReporter:
 def main() -> None:
     fd, host, parent = (int(argument) for argument in sys.argv[1:4])
     die_with_parent(parent)
-    # Ctrl-C goes to the whole group of processes; it is the parent that decides what becomes of it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     post = Post(Exchange(fd, host))
     os.close(fd)
     reporter = RemoteReporter(post)
@@ -79,7 +76,7 @@ def _run(assignment: Assignment, post: Post, reporter: RemoteReporter) -> HostRe
     plan = assignment.plan
     wiring = wire(plan, post.exchange.host, assignment.reactors, assignment.rounds, assignment.values)
     host = Host(plan, wiring, assignment.settings, reporter, post)
-    host.scheduler.limit(assignment.limit, assignment.ends)
+    host.scheduler.horizon.limit(assignment.limit, assignment.stops)
     team = Team(host, assignment.settings.tracing)
     try:
         team.open(assignment.states)
@@ -88,7 +85,7 @@ def _run(assignment: Assignment, post: Post, reporter: RemoteReporter) -> HostRe
         team.work(f"worker {assignment.threads - 1}")
     except StartupError as error:
         reporter.failed(error.where, None, error.reason)
-    team.join(time.monotonic() + GRACE_S)
+    team.join(GRACE_S)
     reporter.closing()
     return team.close()
 
