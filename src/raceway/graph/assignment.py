@@ -7,7 +7,7 @@ from typing import Any
 
 from raceway.graph.plan import Plan
 from raceway.graph.reactor import Reactor
-from raceway.graph.scheduler import Settings
+from raceway.graph.settings import Settings
 from raceway.graph.values import Plain
 
 

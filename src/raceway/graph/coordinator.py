@@ -13,7 +13,8 @@ from raceway.graph.cuts import AT_END, Part
 from raceway.graph.errors import RemoteTracebackError
 from raceway.graph.node import ENDLESS
 from raceway.graph.plan import Plan
-from raceway.graph.scheduler import Scheduler, Settings
+from raceway.graph.scheduler import Scheduler
+from raceway.graph.settings import Settings
 from raceway.graph.snapshot import Snapshot, assemble
 from raceway.graph.summary import HostReport
 

@@ -17,8 +17,10 @@ from raceway.graph.node import Node, Step
 from raceway.graph.plan import Plan
 from raceway.graph.ports import Effect
 from raceway.graph.reactor import Reactor
-from raceway.graph.scheduler import Reporter, Scheduler, Sending, Settings
+from raceway.graph.scheduler import Scheduler, Sending
+from raceway.graph.settings import Reporter, Settings
 from raceway.graph.trace import Events
+from raceway.graph.transport import Transport
 from raceway.graph.values import copy_plain, lend, seal
 from raceway.graph.wiring import Wiring
 
@@ -38,7 +40,7 @@ class Host:
         self.scheduler = Scheduler(plan, wiring, settings, reporter, post)
         """Touched under the lock only."""
         self._post = post
-        self._arena = post.exchange if post else None
+        self._arena: Transport | None = post.exchange if post else None
         self._settings = settings
         self._idle = 0
 

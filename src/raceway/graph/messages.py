@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from raceway._core import Exchange, Letter
+from raceway.graph.transport import Transport
 from raceway.graph.values import decode, encode
 
 VALUE = 0  # (VALUE, outlet, value): a value for all its readers in that process
@@ -26,16 +26,16 @@ ABORT = 11  # (ABORT,): a reaction failed somewhere
 class Post:
     """One process's end of the exchange. It never waits: what a ring has no room for is kept and sent later."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Transport) -> None:
         self.exchange = exchange
-        self._kept: dict[int, deque[Letter]] = {host: deque() for host in range(exchange.hosts)}
+        self._kept: dict[int, deque[Any]] = {host: deque() for host in range(exchange.hosts)}
         self.is_behind = False
 
-    def write(self, message: tuple[Any, ...], readers: int) -> Letter:
+    def write(self, message: tuple[Any, ...], readers: int) -> Any:
         """Puts a message where its readers can read it: the one copy that is made of large arrays."""
         return self.exchange.write(*encode(*message), readers)
 
-    def send(self, host: int, letter: Letter) -> None:
+    def send(self, host: int, letter: Any) -> None:
         kept = self._kept[host]
         if kept or not self.exchange.post(host, letter):
             kept.append(letter)

@@ -33,7 +33,11 @@ class Place(Protocol):
         """For pictures."""
 
     def start(self, host: int, exchange: int, payload: bytes) -> Worker:
-        """Starts worker number `host`, which speaks over the exchange and makes its reactors from the payload."""
+        """Starts worker number `host`, which makes its reactors from the payload and speaks over a `Transport`.
+
+        `exchange` is the descriptor of the memory that the processes of this machine share. A place on other machines
+        has a transport of its own.
+        """
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from raceway.graph.ports import InputEnd, Inputs, InputsEnd, OutputEnd
 from raceway.graph.proofs import check_plan, check_snapshot
 from raceway.graph.reactor import Reactor
 from raceway.graph.run import Outcome, Run, Start
-from raceway.graph.scheduler import Settings
+from raceway.graph.settings import Settings
 from raceway.graph.sketch import sketch
 from raceway.graph.snapshot import Snapshot, fitted
 from raceway.graph.summary import summary_of
@@ -135,8 +135,8 @@ class Program:
         """Lets what `source` writes arrive at `target`, in the same round.
 
         after: so many rounds later; `initial` are the values for the rounds before that (default: absent).
-        capacity: how many values may lie on the connection, the one being read included (default: the delay plus one);
-            a writer begins its next round only when there is room.
+        capacity: how many values, the one being read included, may lie on the connection when its writer begins another
+            (default: the delay plus one).
         queue: values wait their turn, at most so many (of each writer), in the order in which they arrive.
         latest: only the newest value counts, and nobody waits.
         """

@@ -25,7 +25,7 @@ from raceway.graph.messages import Post
 from raceway.graph.places import Place, Worker
 from raceway.graph.plan import Plan
 from raceway.graph.reactor import Reactor
-from raceway.graph.scheduler import Settings
+from raceway.graph.settings import Settings
 from raceway.graph.snapshot import Snapshot
 from raceway.graph.summary import HostReport, Moved, ReactionTime, Wait
 from raceway.graph.team import GRACE_S, StartupError, Team

@@ -11,9 +11,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import Any, Protocol
+from typing import Any
 
-from raceway._core import Bell, Letter
+from raceway import _core
 from raceway.graph import messages
 from raceway.graph.channels import Channel, LatestChannel, QueueChannel
 from raceway.graph.cuts import Part
@@ -22,6 +22,8 @@ from raceway.graph.horizon import Horizon
 from raceway.graph.messages import Post
 from raceway.graph.node import Node, Outlet, Step
 from raceway.graph.plan import Plan
+from raceway.graph.settings import Reporter, Settings
+from raceway.graph.transport import Bell
 from raceway.graph.values import Plain, seal, size_of
 from raceway.graph.wiring import Wiring
 
@@ -30,37 +32,13 @@ _NEWS_KEPT_NS = 200_000
 _MOST_SILENT = 200
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How a run goes, for every process of it."""
-
-    snapshot_every: int | None = None
-    snapshot_at_end: bool = False
-    tracing: bool = False
-    perturb: Callable[[str], None] | None = None
-    """Called before and after every reaction and around every transport: tests sleep there."""
-
-    def at(self, place: str) -> None:
-        if self.perturb is not None:
-            self.perturb(place)
-
-
-class Reporter(Protocol):
-    """What a host tells the coordinator of the run. All of it is called under the host's lock."""
-
-    def ended(self, member: int) -> None: ...
-    def stopped(self, domain: int) -> None: ...
-    def failed(self, where: str, round_: int | None, error: BaseException) -> None: ...
-    def cut(self, part: Part) -> None: ...
-
-
 @dataclass(slots=True)
 class Sending:
     """A value that is ready to go out."""
 
     outlet: Outlet
     value: Any
-    letter: Letter | None
+    letter: Any
     """The same, for other processes."""
 
 
@@ -73,7 +51,7 @@ class Scheduler:
         self.channels = wiring.channels
         self.settings = settings
         self.host = post.exchange.host if post else 0
-        self.bell = post.exchange if post else Bell()
+        self.bell: Bell = post.exchange if post else _core.Bell()
         self.ready: deque[Node] = deque()
         self.is_over = False
         """Nothing more is run."""
@@ -130,7 +108,7 @@ class Scheduler:
         for mapping in (self.nodes, self.channels, self._arrivals, self._handlers):
             mapping.clear()
         self._post = None
-        self.bell = Bell()
+        self.bell = _core.Bell()
 
     def _begin(self) -> None:
         self._has_begun = True
