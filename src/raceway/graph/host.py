@@ -178,7 +178,6 @@ class Host:
         value = seal(value)
         letter = None
         if outlet.hosts and self._post is not None:
-            self._settings.at("send")
             letter = self._post.write((messages.VALUE, outlet.id, value), len(outlet.hosts))
         return Sending(outlet, value, letter)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from raceway.graph.transport import Transport
@@ -30,12 +30,15 @@ class Post:
         self.exchange = exchange
         self._kept: dict[int, deque[Any]] = {host: deque() for host in range(exchange.hosts)}
         self.is_behind = False
+        self.perturb: Callable[[str], None] | None = None
 
     def write(self, message: tuple[Any, ...], readers: int) -> Any:
         """Puts a message where its readers can read it: the one copy that is made of large arrays."""
         return self.exchange.write(*encode(*message), readers)
 
     def send(self, host: int, letter: Any) -> None:
+        if self.perturb is not None:
+            self.perturb("send")
         kept = self._kept[host]
         if kept or not self.exchange.post(host, letter):
             kept.append(letter)
@@ -59,4 +62,6 @@ class Post:
     def receive(self) -> Iterator[tuple[Any, ...]]:
         """The messages that have come, one after the other: one that cannot be read loses no other."""
         for head, parts in self.exchange.receive():
+            if self.perturb is not None:
+                self.perturb("receive")
             yield decode(head, parts)

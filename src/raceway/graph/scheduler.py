@@ -49,7 +49,6 @@ class Scheduler:
         self.plan = plan
         self.nodes = wiring.nodes
         self.channels = wiring.channels
-        self.settings = settings
         self.host = post.exchange.host if post else 0
         self.bell: Bell = post.exchange if post else _core.Bell()
         self.ready: deque[Node] = deque()
@@ -58,6 +57,8 @@ class Scheduler:
         self._arrivals = wiring.arrivals
         self._reporter = reporter
         self._post = post
+        if post is not None:
+            post.perturb = settings.perturb
         self._unsettled: deque[Node] = deque()
         self._running = 0
         self._has_begun = False
@@ -327,7 +328,6 @@ class Scheduler:
         if post.is_behind:
             post.catch_up()
         for kind, *arguments in post.receive():
-            self.settings.at("receive")
             self._handlers[kind](*arguments)
 
     def _on_value(self, outlet: int, value: Any) -> None:
