@@ -141,7 +141,7 @@ class Signal {
   // Not the private kind of futex: the sleepers may be in another process.
   void wake(int most) { syscall(SYS_futex, word(), FUTEX_WAKE, most, nullptr, nullptr, 0); }
 
-  static constexpr std::chrono::microseconds kLost{200};  // a turn of somebody else takes milliseconds
+  static constexpr std::chrono::microseconds kLost{2000};  // a turn of somebody else takes milliseconds
 
   std::uint32_t* word() { return reinterpret_cast<std::uint32_t*>(&count_); }
 

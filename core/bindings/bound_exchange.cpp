@@ -169,11 +169,11 @@ void bind_exchange(nb::module_& module) {
   nb::class_<Patience>(module, "Patience")
       .def(
           "__init__",
-          [](Patience* self, double most_us) {
+          [](Patience* self, double most_us, bool polite) {
             new (self) Patience(std::chrono::nanoseconds(static_cast<std::int64_t>(most_us * 1e3)));
-            self->set_polite(true);  // nobody knows how many processes and threads there will be
+            self->set_polite(polite);
           },
-          nb::arg("most_us") = 50.0);
+          nb::arg("most_us") = 50.0, nb::arg("polite") = true);
 
   nb::class_<Bell>(module, "Bell")
       .def(nb::init<>())

@@ -43,7 +43,8 @@ class Patience:
     """How long one waiting thread spins before it sleeps: at most so many microseconds, and not at all if its waits
     are usually longer. While it spins it offers its CPU to others."""
 
-    def __init__(self, most_us: float = 50.0) -> None: ...
+    def __init__(self, most_us: float = 50.0, polite: bool = True) -> None:
+        """A polite one offers its CPU to others while it spins: for more processes than CPUs."""
 
 class Bell:
     """A doorbell between the threads of one process: read now(), look for work, and only then wait."""

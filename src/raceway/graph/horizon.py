@@ -15,6 +15,8 @@ class Horizon:
     def __init__(self, plan: Plan, nodes: Mapping[int, Node], snapshot_every: int | None) -> None:
         self._plan = plan
         self._every = snapshot_every
+        self.has_cuts = snapshot_every is not None
+        """Whether it is worth asking for them."""
         self._nodes: dict[int, list[Node]] = defaultdict(list)
         for node in nodes.values():
             self._nodes[node.domain].append(node)
@@ -67,12 +69,11 @@ class Horizon:
         self._seen[domain] = max(highest, cut), min(lowest, cut)
         if self._nodes[domain]:
             self._marks[domain][cut] = round_
+            self.has_cuts = True
         return True
 
     def due_cuts(self, node: Node) -> list[int]:
         """The cuts after the round that it has just passed. Those that lie beyond the end are taken at the end."""
-        if not self._marks and self._every is None:
-            return []
         passed = node.round - 1
         is_last = passed == node.last_round
         marks = self._marks.get(node.domain, {})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from raceway._core import Exchange, Patience
+from raceway._core import Exchange, Patience, usable_cpus
 from raceway.graph import messages
 from raceway.graph.messages import Post
 from raceway.graph.node import Node, Step
@@ -20,7 +20,7 @@ from raceway.graph.reactor import Reactor
 from raceway.graph.scheduler import Scheduler, Sending
 from raceway.graph.settings import Reporter, Settings
 from raceway.graph.trace import Events
-from raceway.graph.transport import Transport
+from raceway.graph.transport import Bell, Transport
 from raceway.graph.values import copy_plain, lend, seal
 from raceway.graph.wiring import Wiring
 
@@ -30,6 +30,17 @@ _MOST_WAIT_S = 0.1
 # Another process answers a message within some tens of microseconds, if it answers at once. Threads of one process wait
 # for each other's lock anyway.
 _SPIN_US = 200.0
+
+
+class Caller(Protocol):
+    """The thread that called `run`, when it runs reactions itself."""
+
+    @property
+    def bell(self) -> Bell:
+        """Rings when there is something for it."""
+
+    def attend(self) -> None:
+        """Sees to that: between reactions, and outside the lock."""
 
 
 class Host:
@@ -43,6 +54,7 @@ class Host:
         self._arena: Transport | None = post.exchange if post else None
         self._settings = settings
         self._idle = 0
+        self._has_spinner = False
 
     def stop(self, reactor: Reactor) -> None:
         """A reaction wants to end the run: at a round that every run of this graph would end at."""
@@ -72,54 +84,68 @@ class Host:
             if self.scheduler.ready and self._idle:
                 self.scheduler.bell.ring()
 
-    def work(self, events: Events, attend: Callable[[], None] | None = None) -> None:
-        """What every thread does until the run is over. `attend` is called between reactions, outside the lock."""
+    def work(self, events: Events, caller: Caller | None = None) -> None:
+        """What every thread does until the run is over. If it is the one that called `run`, it does both its jobs."""
         try:
-            self._work(events, attend)
+            self._work(events, caller)
         except BaseException as error:
             # Not in a reaction: a value that cannot be read where it arrives, or a callback that failed.
             with self.lock:
                 self.scheduler.fail("", None, error)
 
-    def _work(self, events: Events, attend: Callable[[], None] | None) -> None:
+    def _work(self, events: Events, caller: Caller | None) -> None:
         scheduler = self.scheduler
         bell = scheduler.bell
-        patience, none = Patience(_SPIN_US if self._post else 0.0), Patience(0.0)
+        patience, none = self._patience(), Patience(0.0)
         node: Node | None = None
         sendings: list[Sending] = []
+        heard = -1
+        spins = was_idle = False
         while True:
-            if attend is not None:
+            if caller is not None and caller.bell.now() != heard:
+                heard = caller.bell.now()
                 if node is not None:
                     with self.lock:
                         scheduler.done(node, sendings)
                     node = None
-                attend()
+                caller.attend()
             with self.lock:
-                if node is not None:
+                if was_idle:
+                    was_idle = False
+                    self._idle -= 1
+                    self._has_spinner &= not spins
+                elif node is not None:
                     scheduler.done(node, sendings)
                 sendings = []
                 # Read before looking, so that nothing that comes later is missed.
                 seen = bell.now()
                 node = self._take()
-                is_first = self._idle == 0
-                self._idle += node is None
+                if node is None:
+                    # One that spins is enough.
+                    spins, self._has_spinner = not self._has_spinner, True
+                    self._idle += 1
             if node is not None:
                 sendings = self._run(node, events)
             elif scheduler.is_over:
                 return
             else:
                 if scheduler.is_settled:
-                    # One that spins is enough.
-                    self._wait(seen, patience if is_first else none, events)
-                with self.lock:
-                    self._idle -= 1
+                    self._wait(seen, patience if spins else none, events)
+                was_idle = True
+
+    def _patience(self) -> Patience:
+        if self._post is None:
+            return Patience(0.0)
+        # Two processes that politely offer each other one CPU would not be moved apart.
+        return Patience(_SPIN_US, polite=self._post.exchange.hosts > usable_cpus())
 
     def _take(self) -> Node | None:
         """A reactor to run, if there is one; wakes another thread if there are more. Under the lock."""
         scheduler = self.scheduler
         scheduler.catch_up()
         node = scheduler.take()
-        scheduler.send_news(node.step.cost_ns if node and not node.cuts else None)
+        if self._post is not None:
+            scheduler.send_news(node.step.cost_ns if node and not node.cuts else None)
         if node is None:
             scheduler.check_stuck()
         elif scheduler.ready and self._idle and (node.cuts or node.step.cost_ns > _WORTH_NS):
@@ -163,7 +189,8 @@ class Host:
             sending = self._prepare(node, step, effect)
             with self.lock:
                 self.scheduler.publish(sending)
-                self.scheduler.send_news(step.tail_ns)
+                if self._post is not None:
+                    self.scheduler.send_news(step.tail_ns)
             if self.scheduler.ready and self._idle and step.tail_ns > _WORTH_NS:
                 self.scheduler.bell.ring()
             written_ns = perf_counter_ns()

@@ -35,10 +35,6 @@ class Outlet:
         self.moved_values = 0
         self.moved_bytes = 0
 
-    def lacks_room(self, channel: Channel, round_: int) -> bool:
-        """Whether one of its connections is full, and it may still be written in that round."""
-        return self.written != round_ and channel.is_full(round_)
-
 
 class Step:
     """One reaction of one reactor, compiled: what to wait for, what to call, what to do afterwards."""
@@ -148,7 +144,8 @@ class Node:
         if self.at_gate:
             return "something new"
         values = [name for name, inlet in self.inlets.items() if inlet in self.step.waits and inlet.lacks(self.round)]
-        rooms = [channel.for_room for outlet, channel in self.step.bounded if outlet.lacks_room(channel, self.round)]
+        bounded = [channel for outlet, channel in self.step.bounded if outlet.written != self.round]
+        rooms = [channel.for_room for channel in bounded if channel.is_full(self.round)]
         return " and ".join(values + rooms)
 
     def moments(self, name: str) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -237,7 +237,7 @@ class Program:
         self._run = Run(plan, reactors, places, start, settings, limit, on_snapshot)
         here = sum(member.host == 0 for member in plan.members)
         try:
-            self.outcome = self._run.go(0 if inline else threads or min(here, _MOST_THREADS) + bool(places))
+            self.outcome = self._run.go(0 if inline else threads or max(1, min(here, _MOST_THREADS)))
         finally:
             tracks, self._run = self._run.tracks, None
             if trace is not None:

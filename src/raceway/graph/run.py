@@ -99,6 +99,8 @@ class Run:
         self._answered = threading.Condition()
         self._answers: dict[int, Snapshot] = {}
         self._coordinator = Coordinator(plan, settings)
+        self.bell = self._coordinator.bell
+        """For the thread that called `run`."""
         self._fd = Exchange.create(len(places) + 1) if places else None
         post = None if self._fd is None else Post(Exchange(self._fd, 0))
         wiring = wire(plan, 0, reactors, start.rounds, start.values)
@@ -188,20 +190,20 @@ class Run:
 
     def _work(self, threads: int) -> None:
         if not threads:
-            self._team.work("main", self._attend)
+            self._team.work("main", self)
             return
         self._team.start(threads)
         while not (self._coordinator.is_finished or self._coordinator.failure):
             self._tick()
-        self._attend()
+        self.attend()
 
     def _tick(self) -> None:
         """What the main thread does while others work."""
-        seen = self._coordinator.bell.now()
+        seen = self.bell.now()
         self._look_for_the_dead()
-        self._attend()
-        if self._coordinator.bell.now() == seen:
-            self._coordinator.bell.wait(seen, self._patience, _TICK_S)
+        self.attend()
+        if self.bell.now() == seen:
+            self.bell.wait(seen, self._patience, _TICK_S)
 
     def _look_for_the_dead(self) -> None:
         """Hears messages, and then misses those workers that have ended without saying goodbye."""
@@ -211,7 +213,7 @@ class Run:
             if how is not None and host not in self._coordinator.reports:
                 self._lose(host, how)
 
-    def _attend(self) -> None:
+    def attend(self) -> None:
         """Hands over snapshots, and hears Ctrl-C: both in the thread that called `run`."""
         while self._coordinator.snapshots:
             cut, snapshot = self._coordinator.snapshots.popleft()
@@ -228,7 +230,7 @@ class Run:
     def _hear_interrupt(self, number: int, frame: FrameType | None) -> None:
         """The first Ctrl-C ends the run after a round, the second at once, a third gives up what does not end."""
         self._interrupts += 1
-        self._coordinator.bell.ring()
+        self.bell.ring()
         self._host.scheduler.bell.ring()
         if self._is_closing:
             self._deadline = 0.0

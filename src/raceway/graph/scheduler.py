@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
+import numpy as np
+
 from raceway import _core
 from raceway.graph import messages
 from raceway.graph.channels import Channel, LatestChannel, QueueChannel
@@ -164,9 +166,9 @@ class Scheduler:
         return not self._unsettled
 
     def _settle(self) -> None:
-        for _ in range(_MOST_SILENT):
-            if not self._unsettled:
-                break
+        left = _MOST_SILENT
+        while self._unsettled and left:
+            left -= 1
             node = self._unsettled.popleft()
             node.is_unsettled = False
             self._go_on(node)
@@ -192,7 +194,7 @@ class Scheduler:
             for inlet in step.waits:
                 missing += inlet.lacks(round_)
             for outlet, channel in step.bounded:
-                if outlet.lacks_room(channel, round_):
+                if channel.is_full(round_) and outlet.written != round_:
                     channel.writer_waits = True
                     missing += 1
             node.missing = missing
@@ -207,10 +209,11 @@ class Scheduler:
     def _may_begin(self, node: Node) -> bool:
         if node.cuts:
             return False  # it is about to give its part of a snapshot, and is asked again after that
-        node.cuts = self.horizon.due_cuts(node)
-        if node.cuts:
-            self.ready.append(node)
-            return False
+        if self.horizon.has_cuts:
+            node.cuts = self.horizon.due_cuts(node)
+            if node.cuts:
+                self.ready.append(node)
+                return False
         if node.round > node.last_round:
             if not node.has_ended:
                 self._end(node)
@@ -331,7 +334,8 @@ class Scheduler:
             self._handlers[kind](*arguments)
 
     def _on_value(self, outlet: int, value: Any) -> None:
-        value = seal(value)
+        if type(value) is not np.ndarray:
+            value = seal(value)  # of a lone array the memory is read-only anyway
         for channel in self._arrivals[outlet]:
             self._deliver(channel, value)
 

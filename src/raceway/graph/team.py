@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from raceway.graph.host import Host
+from raceway.graph.host import Caller, Host
 from raceway.graph.node import Node
 from raceway.graph.summary import HostReport, report_of
 from raceway.graph.trace import Events, Recorder
@@ -63,13 +63,13 @@ class Team:
             self._threads.append(thread)
             thread.start()
 
-    def work(self, name: str, attend: Callable[[], None] | None = None) -> None:
+    def work(self, name: str, caller: Caller | None = None) -> None:
         """Runs reactions in the calling thread until the run is over."""
         events = Events()
         if self._tracing:
             events = recorder = Recorder()
             self._recorders.append((name, recorder))
-        self._host.work(events, attend)
+        self._host.work(events, caller)
 
     def has_thread(self, ident: int) -> bool:
         return any(thread.ident == ident for thread in self._threads)

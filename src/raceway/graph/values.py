@@ -60,6 +60,10 @@ def size_of(value: Any) -> int:
 
 
 def _seal_array(array: np.ndarray) -> np.ndarray:
+    flags = array.flags
+    if array.base is None and flags.c_contiguous:
+        flags.writeable = False
+        return array
     root = array
     while type(root.base) is np.ndarray:
         root = root.base
