@@ -26,6 +26,8 @@ from raceway.graph.wiring import Wiring
 
 # Another thread is woken for what takes longer than waking it.
 _WORTH_NS = 50_000
+# A reaction that should be short is late.
+_LATE_NS = 1_000_000
 _MOST_WAIT_S = 0.1
 # Another process answers a message within some tens of microseconds, if it answers at once. Threads of one process wait
 # for each other's lock anyway.
@@ -55,6 +57,9 @@ class Host:
         self._settings = settings
         self._idle = 0
         self._has_spinner = False
+        self._short = 0
+        """Threads that run reactions that usually are short."""
+        self._short_since_ns = 0
 
     def stop(self, reactor: Reactor) -> None:
         """A reaction wants to end the run: at a round that every run of this graph would end at."""
@@ -100,13 +105,13 @@ class Host:
         node: Node | None = None
         sendings: list[Sending] = []
         heard = -1
-        spins = was_idle = False
+        spins = was_idle = is_short = False
         while True:
             if caller is not None and caller.bell.now() != heard:
                 heard = caller.bell.now()
                 if node is not None:
                     with self.lock:
-                        scheduler.done(node, sendings)
+                        self._done(node, sendings, is_short)
                     node = None
                 caller.attend()
             with self.lock:
@@ -115,11 +120,13 @@ class Host:
                     self._idle -= 1
                     self._has_spinner &= not spins
                 elif node is not None:
-                    scheduler.done(node, sendings)
+                    self._done(node, sendings, is_short)
                 sendings = []
                 # Read before looking, so that nothing that comes later is missed.
                 seen = bell.now()
                 node = self._take()
+                is_short = node is not None and self._is_short(node)
+                self._short += is_short
                 if node is None:
                     # One that spins is enough.
                     spins, self._has_spinner = not self._has_spinner, True
@@ -143,14 +150,30 @@ class Host:
         """A reactor to run, if there is one; wakes another thread if there are more. Under the lock."""
         scheduler = self.scheduler
         scheduler.catch_up()
-        node = scheduler.take()
+        node = None if self._is_left_to_others() else scheduler.take()
+        if node is not None and self._is_short(node):
+            self._short_since_ns = perf_counter_ns()
         if self._post is not None:
             scheduler.send_news(node.step.cost_ns if node and not node.cuts else None)
         if node is None:
             scheduler.check_stuck()
-        elif scheduler.ready and self._idle and (node.cuts or node.step.cost_ns > _WORTH_NS):
+        elif scheduler.ready and self._idle and not self._is_short(node):
             scheduler.bell.ring()
         return node
+
+    def _done(self, node: Node, sendings: list[Sending], was_short: bool) -> None:
+        self._short -= was_short
+        self.scheduler.done(node, sendings)
+
+    def _is_short(self, node: Node) -> bool:
+        return not node.cuts and node.step.cost_ns < _WORTH_NS
+
+    def _is_left_to_others(self) -> bool:
+        """Short reactions are run by one thread: several would only pass the interpreter's lock to and fro."""
+        ready = self.scheduler.ready
+        if not (self._short and ready and self._is_short(ready[0])):
+            return False
+        return perf_counter_ns() - self._short_since_ns < _LATE_NS
 
     def _wait(self, seen: int, patience: Patience, events: Events) -> None:
         start = perf_counter_ns()
@@ -160,6 +183,7 @@ class Host:
     def _run(self, node: Node, events: Events) -> list[Sending]:
         """Runs the next reaction of a reactor, or takes its part of a snapshot. Returns what is still to be sent."""
         step = node.step
+        alone = self.scheduler.running == 1
         start = perf_counter_ns()
         try:
             if node.cuts:
@@ -173,7 +197,7 @@ class Host:
                 self.scheduler.fail(f"{node.name}.save" if node.cuts else step.name, node.round, error)
             return []
         end = perf_counter_ns()
-        step.record(start, end)
+        step.record(end - start, alone and self.scheduler.running == 1)
         events.ran(step, node.round, start, end)
         return sendings
 

@@ -13,7 +13,8 @@ from raceway.graph.ports import Effect, Timer
 from raceway.graph.reactor import Reactor
 
 ENDLESS = 1 << 62
-_UNKNOWN_COST_NS = 1_000_000.0
+# Longer than one usually waits for the interpreter's lock.
+_LONG_NS = 1_000_000
 
 
 class Outlet:
@@ -56,7 +57,7 @@ class Step:
         """Inputs that nobody reads any more in this round when it is done."""
         self.calls = 0
         self.busy_ns = 0
-        self.cost_ns = _UNKNOWN_COST_NS
+        self.cost_ns = 0.0
         """About how long it takes."""
         self.tail_ns = 0.0
         """About how long it goes on after it has written."""
@@ -67,11 +68,14 @@ class Step:
                 return True
         return any(timer.fires(round_) for timer in self.timers)
 
-    def record(self, start_ns: int, end_ns: int) -> None:
-        took = end_ns - start_ns
-        self.cost_ns = float(took) if not self.calls else self.cost_ns + (took - self.cost_ns) / 8
+    def record(self, took_ns: int, alone: bool) -> None:
+        """Learns what it costs. Beside others it may have waited for the interpreter's lock, as more of them would."""
+        if alone or took_ns < self.cost_ns:
+            self.cost_ns += (took_ns - self.cost_ns) / (8 if self.calls else 1)
+        elif took_ns > _LONG_NS:
+            self.cost_ns += (took_ns - self.cost_ns) / (64 if self.calls else 1)
         self.calls += 1
-        self.busy_ns += took
+        self.busy_ns += took_ns
 
     def outlet(self, effect: object, round_: int) -> tuple[Outlet, Any]:
         """Where an effect goes, and its value; checks that it may."""

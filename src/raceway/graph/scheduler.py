@@ -62,7 +62,7 @@ class Scheduler:
         if post is not None:
             post.perturb = settings.perturb
         self._unsettled: deque[Node] = deque()
-        self._running = 0
+        self.running = 0
         self._has_begun = False
         self._now_ns = perf_counter_ns()
         self._news_since_ns = 0
@@ -137,14 +137,14 @@ class Scheduler:
             return None
         node = self.ready.popleft()
         node.is_running = True
-        self._running += 1
+        self.running += 1
         return node
 
     def done(self, node: Node, sendings: list[Sending]) -> None:
         """A reaction has run, or a part of a snapshot was taken."""
         self._now_ns = perf_counter_ns()
         node.is_running = False
-        self._running -= 1
+        self.running -= 1
         if self.is_over:
             return
         for sending in sendings:
@@ -250,7 +250,7 @@ class Scheduler:
     def check_stuck(self) -> None:
         """When nobody is at work and somebody waits, nothing can ever happen again. Others may be at work elsewhere."""
         waiting = [node for node in self.nodes.values() if not node.has_ended]
-        if self._post is None and self._has_begun and self.is_settled and waiting and not self._running:
+        if self._post is None and self._has_begun and self.is_settled and waiting and not self.running:
             reasons = ", ".join(f"{node.name} (round {node.round}) for {node.lacks()}" for node in waiting)
             self.fail("", None, StuckError(f"Nothing can go on. These wait: {reasons}."))
 
