@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := benchmarks/.venv
+RAY := benchmarks/.venv-ray
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))
@@ -14,13 +15,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NO_ASLR := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 CTEST := $(BIN)/ctest --output-on-failure --test-dir
 
-.PHONY: help check test test-all lint format bench sanitize clean
+.PHONY: help check test test-all lint format bench bench-graph sanitize clean
 help:
 	@echo "make test      build, then the C++ and Python tests"
 	@echo "make test-all  the slow ones too, and the sanitizers"
 	@echo "make lint      style, types, formatting"
 	@echo "make format    put the formatting right"
-	@echo "make bench     measure against envpool and Gymnasium (about 25 minutes), write the README's tables"
+	@echo "make bench     measure against envpool, Gymnasium and Ray (about 35 minutes), write the README's tables"
 	@echo "make sanitize  the C++ tests under the thread and address sanitizers"
 
 check:
@@ -76,10 +77,20 @@ $(PEERS)/.ready: benchmarks/peers.txt | check
 	$(PEERS)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/peers.txt
 	@touch $@
 
-bench: $(READY) $(PEERS)/.ready
+$(RAY)/.ready: benchmarks/ray.txt | check
+	$(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/ray.txt
+	@touch $@
+
+bench: $(READY) $(PEERS)/.ready bench-graph
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.table
 	$(BIN)/python -m benchmarks.picture
 
+# The part of it that is about graphs alone (about 10 minutes).
+bench-graph: $(READY) $(RAY)/.ready
+	$(BIN)/python -m benchmarks.graph
+	$(BIN)/python -m benchmarks.table
+
 clean:
-	rm -rf build $(VENV) $(PEERS)
+	rm -rf build $(VENV) $(PEERS) $(RAY)

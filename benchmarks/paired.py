@@ -85,23 +85,31 @@ def measure(
     names = [contestant.name for contestant in contestants]
     if len(set(names)) < len(names):
         raise ValueError(f"Contestants need different names to be told apart, these are {names}.")
-    rates: dict[str, list[float]] = {name: [] for name in names}
     with ExitStack() as running:
         processes = [
             running.enter_context(ContestantProcess(contestant, turn_timeout_s=plan.turn_timeout_s))
             for contestant in contestants
         ]
-        steps = stretched({process.name: calibrate(process, plan.turn_s) for process in processes}, plan.stretch)
-        for index in range(-plan.warmup_rounds, plan.rounds):
-            found = {}
-            for place in turn_order(len(processes), index):
-                process = processes[place]
-                found[process.name] = process.turn(steps[process.name]).rate
-            (report or _report_to_stderr)(progress_line(index, plan.rounds, {name: found[name] for name in names}))
-            if index >= 0:
-                for name in names:
-                    rates[name].append(found[name])
-        return Measurement(rates, steps, {process.name: process.facts for process in processes})
+        return take_turns(processes, plan, report=report)
+
+
+def take_turns(
+    processes: Sequence[ContestantProcess], plan: Plan, *, report: Callable[[str], None] | None = None
+) -> Measurement:
+    """Gives contestants that are ready turns of about equal wall time, and collects their rates."""
+    names = [process.name for process in processes]
+    rates: dict[str, list[float]] = {name: [] for name in names}
+    steps = stretched({process.name: calibrate(process, plan.turn_s) for process in processes}, plan.stretch)
+    for index in range(-plan.warmup_rounds, plan.rounds):
+        found = {}
+        for place in turn_order(len(processes), index):
+            process = processes[place]
+            found[process.name] = process.turn(steps[process.name]).rate
+        (report or _report_to_stderr)(progress_line(index, plan.rounds, {name: found[name] for name in names}))
+        if index >= 0:
+            for name in names:
+                rates[name].append(found[name])
+    return Measurement(rates, steps, {process.name: process.facts for process in processes})
 
 
 def calibrate(process: ContestantProcess, turn_s: float) -> int:

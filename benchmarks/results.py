@@ -66,6 +66,8 @@ class Section:
     """Which of README's blocks it stands in."""
     by_task: bool = False
     """A row per task, with its sizes side by side, instead of a row per experiment."""
+    unit: str = "steps/s"
+    """Of the rates."""
 
 
 def write_section(section: Section, plan: Plan, machine: dict[str, Any], folder: Path = RESULTS) -> Path:
@@ -85,6 +87,7 @@ def section_record(section: Section, plan: Plan, machine: dict[str, Any]) -> dic
         "order": section.order,
         "block": section.block,
         "by_task": section.by_task,
+        "unit": section.unit,
         "machine": machine,
         "plan": asdict(plan),
         "experiments": [_experiment_record(experiment) for experiment in section.experiments],

@@ -16,7 +16,7 @@ from benchmarks.paired import short_number
 from benchmarks.results import RESULTS
 
 README = Path("README.md")
-BLOCKS = ("benchmarks", "mujoco")
+BLOCKS = ("benchmarks", "mujoco", "graph")
 NOTHING = "Nothing is measured yet: `make bench` does it."
 LIMIT_HEADING = "share of the limit"
 HOW_TO_READ = """\
@@ -24,7 +24,11 @@ Numbers are environment steps per second with random actions, the Python call in
 times as fast the first is as the second, the median over rounds in which both took turns, with its 95% interval in \
 brackets. *Share of the limit* compares with the same environments in a bare C++ loop, one thread per CPU and no pool \
 at all. ✓ and ✗ say whether the goal beside them is reached."""
-INTRODUCTIONS = {"benchmarks": HOW_TO_READ}
+HOW_TO_READ_GRAPHS = """\
+A cell is a ratio, as above. Everybody does the same work, by a digest of what the first rounds gave. *Share of the \
+limit* compares with that work in bare Python loops, one process per CPU (one for the policies), with nothing in \
+between."""
+INTRODUCTIONS = {"benchmarks": HOW_TO_READ, "graph": HOW_TO_READ_GRAPHS}
 
 
 def load_results(folder: Path) -> list[dict[str, Any]]:
@@ -46,8 +50,9 @@ def render(sections: Sequence[dict[str, Any]], block: str = BLOCKS[0]) -> str:
             shown = line
         parts.append(f"**{section['title']}.** {section['about']}")
         if section["experiments"]:
-            make = task_table if section.get("by_task") else ratio_table
-            parts.append(_table(*make(section["experiments"])))
+            found = section["experiments"]
+            by_task, unit = section.get("by_task"), section.get("unit", "steps/s")
+            parts.append(_table(*(task_table(found) if by_task else ratio_table(found, unit))))
         if section["amounts"]:
             parts.append(_table(["", "measured", "goal"], [_amount_row(amount) for amount in section["amounts"]]))
     if versions := versions_line(sections):
@@ -55,7 +60,7 @@ def render(sections: Sequence[dict[str, Any]], block: str = BLOCKS[0]) -> str:
     return "\n\n".join(parts)
 
 
-def ratio_table(experiments: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def ratio_table(experiments: Sequence[dict[str, Any]], unit: str) -> tuple[list[str], list[list[str]]]:
     """Header and rows: a row per experiment, a column per pair, the limit's share last."""
     headings: list[str] = []
     for experiment in experiments:
@@ -67,7 +72,7 @@ def ratio_table(experiments: Sequence[dict[str, Any]]) -> tuple[list[str], list[
     for experiment in experiments:
         cells = {_heading(experiment, found): _ratio_cell(found) for found in experiment["comparisons"]}
         rows.append([experiment["setting"], _rate_cell(experiment), *(cells.get(name, "") for name in headings)])
-    return ["", "steps/s", *headings], rows
+    return ["", unit, *headings], rows
 
 
 def task_table(experiments: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

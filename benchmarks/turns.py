@@ -2,8 +2,10 @@
 
 A contestant is a process. It sets itself up, writes `{"ready": true, ...}` with facts about itself, and then answers
 every `{"turn": steps}` line with `{"steps": n, "seconds": s, "rss_bytes": b}`. Between turns it is blocked reading its
-standard input, so it costs the others nothing. This file needs nothing but the standard library: it also runs inside
-the peers' virtual environments.
+standard input, so it costs the others nothing; one that has processes which never rest is stopped between turns. One
+that takes long to start can be given several settings, one after the other: it answers every `{"setting": ...}` line
+when it is ready for that. This file needs nothing but the standard library: it also runs inside the peers' virtual
+environments.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,8 +28,13 @@ from typing import Any, BinaryIO, Self
 Turn = Callable[[int], tuple[int, float]]
 """Runs at least that many environment steps; gives the steps taken and the seconds that they took."""
 
+SetUp = Callable[[dict[str, Any]], tuple[Turn, dict[str, Any]]]
+"""Makes ready for a setting; gives its turns, and facts about itself."""
+
 _POLL_S = 0.2
 _GRACE_S = 5.0
+# After a stop: what has become overdue in the meantime is not to fall into the turn.
+_SETTLE_S = 0.05
 _TAIL_BYTES = 4000
 
 
@@ -42,6 +49,8 @@ class Contestant:
     name: str
     interpreter: str
     argv: tuple[str, ...]
+    restless: bool = False
+    """Its processes are stopped between turns: it has some that work even when nobody asks."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,48 @@ def serve(set_up: Callable[[], tuple[Turn, dict[str, Any]]]) -> None:
     for line in sys.stdin.buffer:
         steps, seconds = turn(int(json.loads(line)["turn"]))
         _write_line(replies, {"steps": steps, "seconds": seconds, "rss_bytes": resident_bytes()})
+
+
+def serve_settings(set_up: SetUp) -> None:
+    """The contestant's end, for one that is given its settings one after the other."""
+    replies = _take_stdout()
+    _write_line(replies, {"ready": True})
+    turn: Turn | None = None
+    for line in sys.stdin.buffer:
+        message = json.loads(line)
+        if "setting" in message:
+            turn, facts = set_up(message["setting"])
+            _write_line(replies, {"ready": True, **facts})
+        elif turn is not None:
+            steps, seconds = turn(int(message["turn"]))
+            _write_line(replies, {"steps": steps, "seconds": seconds, "rss_bytes": resident_bytes()})
+
+
+def session_processes(leader: int) -> Iterator[int]:
+    """The processes of a session, those of other process groups included."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                # After the name, which can hold anything: state, parent, group, session.
+                session = (folder / "stat").read_text().rpartition(")")[2].split()[3]
+                if int(session) == leader:
+                    yield int(folder.name)
+
+
+def kill_session(leader: int) -> None:
+    """Ends a session by force."""
+    for process in session_processes(leader):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def _start_guard(leader: int) -> subprocess.Popen[bytes]:
+    """Somebody who ends a session when this process ends: those who are stopped cannot notice that."""
+    program = f"import sys; from benchmarks.turns import kill_session; sys.stdin.read(); kill_session({leader})"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    return subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, env=environment, start_new_session=True
+    )
 
 
 def resident_bytes() -> int:
@@ -95,39 +146,55 @@ class ContestantProcess:
 
     def __init__(self, contestant: Contestant, *, ready_timeout_s: float = 120.0, turn_timeout_s: float = 60.0) -> None:
         self.name = contestant.name
+        self._ready_timeout_s = ready_timeout_s
         self._turn_timeout_s = turn_timeout_s
+        self._restless = contestant.restless
         self._unread = b""
         self._healthy = True
         # A file, not a pipe: nobody has to read it while the contestant works, and it never fills up.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         self._process = self._start([contestant.interpreter, *contestant.argv])
+        self._guard = _start_guard(self._process.pid) if contestant.restless else None
         try:
             self.facts = self._answer("get ready", ready_timeout_s, ("ready",))
+            self._rest()
         except BaseException:
             self.close()
             raise
         self.facts.pop("ready")
 
+    def set_up(self, setting: dict[str, Any]) -> None:
+        """Gives a contestant that serves settings another one."""
+        self._wake()
+        self._send({"setting": setting})
+        self.facts = self._answer(f"get ready for {setting}", self._ready_timeout_s, ("ready",))
+        self.facts.pop("ready")
+        self._rest()
+
     def turn(self, steps: int) -> TurnResult:
         """Lets the contestant run `steps` environment steps, or the next larger number that it can."""
+        self._wake()
         self._send({"turn": steps})
         task = f"finish a turn of {steps} steps"
         answer = self._answer(task, self._turn_timeout_s, ("steps", "seconds", "rss_bytes"))
+        self._rest()
         if answer["steps"] <= 0 or answer["seconds"] <= 0:
             raise self._error(f"answered a turn with {answer}: both must be positive")
         return TurnResult(int(answer["steps"]), float(answer["seconds"]), int(answer["rss_bytes"]))
 
     def close(self) -> None:
-        """Ends the contestant: end of input first, the whole process group by force after that."""
+        """Ends the contestant: end of input first, its whole session by force after that."""
         stdin, stdout = self._pipes()
+        self._signal(signal.SIGCONT)
         with contextlib.suppress(BrokenPipeError):
             stdin.close()
         deadline = time.monotonic() + (_GRACE_S if self._healthy else 0.0)
         while not self._exited() and time.monotonic() < deadline:
             time.sleep(0.01)
-        # The leader is not reaped yet, so the group's id is still its own. Its workers may have outlived it.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        # The leader is not reaped yet, so the session's id is still its own. Its workers may have outlived it.
+        kill_session(self._process.pid)
+        if self._guard is not None:
+            self._guard.communicate()
         self._process.wait()
         stdout.close()
         self._stderr.close()
@@ -139,6 +206,20 @@ class ContestantProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _rest(self) -> None:
+        if self._restless:
+            self._signal(signal.SIGSTOP)
+
+    def _wake(self) -> None:
+        if self._restless:
+            self._signal(signal.SIGCONT)
+            time.sleep(_SETTLE_S)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in session_processes(self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
 
     def _start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         try:

@@ -1,6 +1,8 @@
 """The protocol, with small real processes at its other end."""
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -186,6 +188,24 @@ serve(lambda: ((lambda steps: time.sleep(0.05) or (steps, 0.05)), {{}}))
                 assert after > before
                 time.sleep(0.1)
                 assert (log.stat().st_size == after) is restless
+
+
+def test_stopped_contestants_end_when_the_measurement_is_killed():
+    measurement = f"""
+import os, signal, sys
+sys.path.insert(0, {str(ROOT)!r})
+from benchmarks.turns import Contestant, ContestantProcess
+body = "import os, sys; from benchmarks.turns import serve; serve(lambda: (lambda steps: (os.getpid(), 1.0), {{}}))"
+process = ContestantProcess(Contestant("stopped", sys.executable, ("-c", body), restless=True))
+print(process.turn(1).steps, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", measurement], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 10
+    while _running(int(done.stdout)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _running(int(done.stdout))
 
 
 def test_a_contestant_can_be_given_several_settings():
