@@ -25,7 +25,7 @@ from raceway.graph.values import copy_plain, lend, seal
 from raceway.graph.wiring import Wiring
 
 # Another thread is woken for what takes much longer than waking it and passing it the interpreter's lock.
-_WORTH_NS = 200_000
+_WORTH_NS = 500_000
 # A reaction that should be short is late.
 _LATE_NS = 1_000_000
 _MOST_WAIT_S = 0.1

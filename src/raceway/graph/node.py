@@ -13,8 +13,9 @@ from raceway.graph.ports import Effect, Timer
 from raceway.graph.reactor import Reactor
 
 ENDLESS = 1 << 62
-# Longer than one usually waits for the interpreter's lock.
-_LONG_NS = 1_000_000
+# Longer than one waits for the interpreter's lock: once, and when others wait for it too.
+_LONG_AT_FIRST_NS = 1_000_000
+_LONG_NS = 20_000_000
 
 
 class Outlet:
@@ -70,10 +71,9 @@ class Step:
 
     def record(self, took_ns: int, alone: bool) -> None:
         """Learns what it costs. Beside others it may have waited for the interpreter's lock, as more of them would."""
-        if alone or took_ns < self.cost_ns:
+        is_telling = took_ns > (_LONG_NS if self.calls else _LONG_AT_FIRST_NS)
+        if alone or took_ns < self.cost_ns or is_telling:
             self.cost_ns += (took_ns - self.cost_ns) / (8 if self.calls else 1)
-        elif took_ns > _LONG_NS:
-            self.cost_ns += (took_ns - self.cost_ns) / (64 if self.calls else 1)
         self.calls += 1
         self.busy_ns += took_ns
 
