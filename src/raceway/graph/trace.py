@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,19 +33,23 @@ class Track:
 
 
 class Recorder(Events):
-    """Keeps what one thread did."""
+    """Keeps what one thread did: as bare numbers, which the garbage collector does not walk through."""
 
     def __init__(self) -> None:
-        self._events: list[tuple[Step | None, int, int, int]] = []
+        self._numbers = array("q")
+        self._names: dict[int, str] = {}
 
     def ran(self, step: Step, round_: int, start_ns: int, end_ns: int) -> None:
-        self._events.append((step, round_, start_ns, end_ns))
+        self._names[id(step)] = step.name
+        self._numbers.extend((id(step), round_, start_ns, end_ns))
 
     def waited(self, start_ns: int, end_ns: int) -> None:
-        self._events.append((None, 0, start_ns, end_ns))
+        self._numbers.extend((0, 0, start_ns, end_ns))
 
     def track(self, host: int, thread: str) -> Track:
-        events = [(step.name if step else None, round_, start, end) for step, round_, start, end in self._events]
+        numbers = iter(self._numbers)
+        fours = zip(numbers, numbers, numbers, numbers, strict=True)
+        events = [(self._names.get(step), round_, start, end) for step, round_, start, end in fours]
         return Track(host, thread, events)
 
 
