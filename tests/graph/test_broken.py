@@ -399,3 +399,31 @@ def test_a_run_within_another_thread_works():
     thread.join(30)
     assert not thread.is_alive()
     assert len(sink.seen) == 5
+
+
+class LongOpening(Reactor):
+    tick = Timer()
+
+    @reaction(startup)
+    def open(self) -> None:
+        time.sleep(60)
+
+    @reaction(tick)
+    def work(self) -> None: ...
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_heard_while_a_worker_process_starts():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    program = Program()
+    program.place(program.add(LongOpening()), Processes())
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            program.run(1)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - begin < 20
+    assert any("long_opening" in note for note in caught.value.__notes__)

@@ -6,6 +6,7 @@ Everything here is touched under the host's lock only, except that a reader look
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from raceway.graph.plan import Connection
 
 
-class Channel:
+class Channel(ABC):
     """What every kind of connection has."""
 
     ordered = False
@@ -33,21 +34,21 @@ class Channel:
         self.for_room = f"{connection.output} (full)"
         """What its reader and its writer wait for, in words."""
 
+    @abstractmethod
     def is_full(self, round_: int) -> bool:
         """Whether the writer has to wait before it begins that round."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put(self, value: Any) -> bool:
         """Takes what was written; true if the reader waited for it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def acknowledge(self, count: int) -> bool:
         """The reader is done with so many values; true if the writer waited for that."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cut(self, part: Part) -> None:
         """Adds the values for rounds after the part's; those that are not known yet, when they come."""
-        raise NotImplementedError
 
     def _wake_reader(self) -> bool:
         waited, self.reader_waits = self.reader_waits, False

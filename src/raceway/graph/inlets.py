@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,24 +10,24 @@ from raceway.graph.channels import AfterChannel, Channel, LatestChannel, Line, Q
 from raceway.graph.values import hand_out
 
 
-class Inlet:
+class Inlet(ABC):
     """One input of one reactor. A round's value is looked at by any number of its reactions, then released."""
 
     channels: Sequence[Channel]
 
+    @abstractmethod
     def lacks(self, round_: int) -> int:
         """How many channels the reader has to wait for. They will tell it when they have something."""
-        raise NotImplementedError
 
-    def is_present(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def is_present(self) -> bool: ...
 
-    def look(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def look(self) -> Any: ...
 
+    @abstractmethod
     def release(self) -> Sequence[Channel]:
         """Ends the round: the channels that a value was taken from."""
-        raise NotImplementedError
 
 
 class Single(Inlet):
