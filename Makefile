@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := benchmarks/.venv
 RAY := benchmarks/.venv-ray
+RL := benchmarks/.venv-rl
+RLLIB := benchmarks/.venv-rllib
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))
@@ -15,13 +17,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NO_ASLR := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 CTEST := $(BIN)/ctest --output-on-failure --test-dir
 
-.PHONY: help check test test-all lint format bench bench-graph sanitize clean
+.PHONY: help check test test-all lint format bench bench-graph bench-train sanitize clean
 help:
 	@echo "make test      build, then the C++ and Python tests"
 	@echo "make test-all  the slow ones too, and the sanitizers"
 	@echo "make lint      style, types, formatting"
 	@echo "make format    put the formatting right"
 	@echo "make bench     measure against envpool, Gymnasium and Ray (about 35 minutes), write the README's tables"
+	@echo "make bench-train  measure training against SB3, SBX, RLlib and JAX over envpool (about 25 minutes)"
 	@echo "make sanitize  the C++ tests under the thread and address sanitizers"
 
 check:
@@ -82,6 +85,16 @@ $(RAY)/.ready: benchmarks/ray.txt | check
 	$(RAY)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/ray.txt
 	@touch $@
 
+$(RL)/.ready: benchmarks/rl.txt | check
+	$(PYTHON) -m venv $(RL)
+	$(RL)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/rl.txt
+	@touch $@
+
+$(RLLIB)/.ready: benchmarks/rllib.txt | check
+	$(PYTHON) -m venv $(RLLIB)
+	$(RLLIB)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/rllib.txt
+	@touch $@
+
 bench: $(READY) $(PEERS)/.ready bench-graph
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.table
@@ -92,5 +105,10 @@ bench-graph: $(READY) $(RAY)/.ready
 	$(BIN)/python -m benchmarks.graph
 	$(BIN)/python -m benchmarks.table
 
+# Training from end to end, against other learners (about 25 minutes).
+bench-train: $(READY) $(RL)/.ready $(RLLIB)/.ready
+	$(BIN)/python -m benchmarks.train
+	$(BIN)/python -m benchmarks.table
+
 clean:
-	rm -rf build $(VENV) $(PEERS) $(RAY)
+	rm -rf build $(VENV) $(PEERS) $(RAY) $(RL) $(RLLIB)

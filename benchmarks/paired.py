@@ -33,6 +33,8 @@ class Plan:
     """About how long one turn lasts."""
     turn_timeout_s: float = 60.0
     """A contestant that needs longer for a turn hangs."""
+    ready_timeout_s: float = 120.0
+    """One that needs longer to get ready does, too."""
     stretch: float = 1.0
     """How many times as long the turn of a slow contestant may be, to take as many steps as the fastest does."""
 
@@ -87,7 +89,9 @@ def measure(
         raise ValueError(f"Contestants need different names to be told apart, these are {names}.")
     with ExitStack() as running:
         processes = [
-            running.enter_context(ContestantProcess(contestant, turn_timeout_s=plan.turn_timeout_s))
+            running.enter_context(
+                ContestantProcess(contestant, ready_timeout_s=plan.ready_timeout_s, turn_timeout_s=plan.turn_timeout_s)
+            )
             for contestant in contestants
         ]
         return take_turns(processes, plan, report=report)

@@ -16,7 +16,7 @@ from benchmarks.paired import short_number
 from benchmarks.results import RESULTS
 
 README = Path("README.md")
-BLOCKS = ("benchmarks", "mujoco", "graph")
+BLOCKS = ("benchmarks", "mujoco", "graph", "train")
 NOTHING = "Nothing is measured yet: `make bench` does it."
 LIMIT_HEADING = "share of the limit"
 HOW_TO_READ = """\
@@ -28,7 +28,10 @@ HOW_TO_READ_GRAPHS = """\
 A cell is a ratio, as above. Everybody does the same work, by a digest of what the first rounds gave. *Share of the \
 limit* compares with that work in bare Python loops, one process per CPU (one for the policies), with nothing in \
 between."""
-INTRODUCTIONS = {"benchmarks": HOW_TO_READ, "graph": HOW_TO_READ_GRAPHS}
+HOW_TO_READ_TRAINING = """\
+A cell is a ratio, as above. Everybody has the same hyperparameters and the same networks (64 x 64, tanh, actor and \
+critic apart), and nothing is normalised or evaluated. *raceway* is the concurrent schedule."""
+INTRODUCTIONS = {"benchmarks": HOW_TO_READ, "graph": HOW_TO_READ_GRAPHS, "train": HOW_TO_READ_TRAINING}
 
 
 def load_results(folder: Path) -> list[dict[str, Any]]:

@@ -230,6 +230,9 @@ class Adapter {
     for (std::size_t i = first; i < first + count; ++i) {
       const Env& env = static_cast<const Env*>(batch->envs)[i];
       env.observe(static_cast<Scalar*>(batch->obs) + i * obs_size(env));
+      if constexpr (kHasInfo) {
+        if (batch->info) env.info(InfoRow(batch->info, i));
+      }
     }
   }
 

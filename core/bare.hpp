@@ -1,4 +1,4 @@
-// The limit that a pool is measured against: environments stepped in a plain loop, one thread per CPU, each with its
+// The limit that pools and rollouts are measured against: environments stepped in a plain loop, one thread per CPU, each with its
 // own share of them from beginning to end. No pool, no batches, nothing shared.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "adapter.hpp"
+#include "policy.hpp"
 #include "signal.hpp"
 
 namespace raceway {
@@ -92,15 +93,111 @@ class BareShare {
   std::vector<void*> info_columns_;
 };
 
-// Seconds for num_envs * num_steps steps; an episode that ended is reset by its next step, as in a pool.
+// The same environments driven by a policy, a few at a time through all steps, as a rollout does it. Actions are drawn
+// and values computed; nothing is kept but the last rows. Episodes are reset within the step.
 template <class Env>
-double bare_loop(const Arguments& arguments, const BareRun& run) {
-  const typename Adapter<Env>::Configuration configuration(arguments);
+class BarePolicyShare {
+ public:
+  BarePolicyShare(const typename Adapter<Env>::Configuration& configuration, const BareRun& run, const Network& network,
+                  std::size_t begin, std::size_t end)
+      : run_(run),
+        network_(network),
+        begin_(begin),
+        pass_(network.shape()),
+        keys_(network.shape(), run.seed),
+        randoms_(end - begin),
+        steps_(end - begin),
+        rewards_(end - begin) {
+    envs_.reserve(end - begin);
+    for (std::size_t i = begin; i < end; ++i) envs_.emplace_back(configuration.config);
+    if (envs_.empty()) return;
+    obs_.resize(kMostRows * Adapter<Env>::obs_size(envs_[0]));
+    actions_.resize(Adapter<Env>::action_size(envs_[0]));
+    const Column& action = configuration.spaces.action;
+    low_ = action.low;
+    high_ = action.high;
+    for (const auto& column : configuration.info_views) info_.emplace_back(kMostRows * bytes_of(column));
+    for (auto& column : info_) info_columns_.push_back(column.data());
+    for (std::size_t i = 0; i < envs_.size(); ++i) {
+      const std::uint32_t seed = run.seed + static_cast<std::uint32_t>(begin + i);
+      randoms_[i] = seeded({&seed, 1});
+      Random random(randoms_[i]);
+      envs_[i].reset(random, kFallbacks.data());
+    }
+  }
+
+  [[gnu::flatten]] void loop() {
+    for (std::size_t first = 0; first < envs_.size(); first += kMostRows) {
+      const std::size_t count = std::min(kMostRows, envs_.size() - first);
+      for (std::size_t row = 0; row < count; ++row) show(first, row);
+      for (std::size_t step = 0; step < run_.num_steps; ++step) {
+        infer(first, count, step);
+        for (std::size_t row = 0; row < count; ++row) advance(first, row);
+        asm volatile("" ::: "memory");
+      }
+    }
+  }
+
+ private:
+  using Action = typename Env::Action;
+  static constexpr auto kFallbacks = Adapter<Env>::fallbacks();
+
+  [[gnu::noinline]] void infer(std::size_t first, std::size_t count, std::size_t step) {
+    const std::size_t size = Adapter<Env>::obs_size(envs_[0]);
+    for (std::size_t row = 0; row < count; ++row) pass_.encode(network_, row, obs_.data() + row * size);
+    pass_.forward(network_, count, true);
+    pass_.sample(network_, count, keys_, static_cast<std::uint32_t>(begin_ + first), static_cast<std::uint32_t>(step),
+                 false, nullptr);
+  }
+
+  void advance(std::size_t first, std::size_t row) {
+    const std::size_t i = first + row;
+    Random random(randoms_[i]);
+    const bool real = network_.shape().kind == ActionKind::kGaussian;
+    for (std::size_t j = 0; j < actions_.size(); ++j) {
+      actions_[j] = real ? static_cast<Action>(pass_.reals(row)[j]) : static_cast<Action>(pass_.choices(row)[j]);
+      if (real && !low_.empty()) {
+        actions_[j] = std::clamp(actions_[j], static_cast<Action>(low_[j]), static_cast<Action>(high_[j]));
+      }
+    }
+    const Step result = envs_[i].step(actions_.data(), random);
+    rewards_[i] = result.reward;
+    if (++steps_[i] == run_.limit || result.terminated) {
+      envs_[i].reset(random, kFallbacks.data());
+      steps_[i] = 0;
+    }
+    show(first, row);
+  }
+
+  void show(std::size_t first, std::size_t row) {
+    const Env& env = envs_[first + row];
+    env.observe(obs_.data() + row * Adapter<Env>::obs_size(env));
+    if constexpr (requires(InfoRow target) { env.info(target); }) env.info(InfoRow(info_columns_.data(), row));
+  }
+
+  const BareRun run_;
+  const Network& network_;
+  const std::size_t begin_;
+  Pass pass_;
+  ActionKeys keys_;
+  std::vector<Env> envs_;
+  std::vector<raceway_random> randoms_;
+  std::vector<std::int64_t> steps_;
+  std::vector<double> rewards_, low_, high_;
+  std::vector<typename Env::Scalar> obs_;
+  std::vector<Action> actions_;
+  std::vector<std::vector<char>> info_;
+  std::vector<void*> info_columns_;
+};
+
+// Seconds that shares of the environments take, one thread each, made by `share(begin, end)`.
+template <class MakeShare>
+double seconds_side_by_side(const BareRun& run, MakeShare make_share) {
   const auto threads = static_cast<std::size_t>(run.num_threads);
   std::vector<Clock::time_point> starts(threads), ends(threads);
   std::barrier together(static_cast<std::ptrdiff_t>(threads));
   const auto work = [&](std::size_t thread) {
-    BareShare<Env> share(configuration, run, run.num_envs * thread / threads, run.num_envs * (thread + 1) / threads);
+    auto share = make_share(run.num_envs * thread / threads, run.num_envs * (thread + 1) / threads);
     together.arrive_and_wait();
     starts[thread] = Clock::now();
     share.loop();
@@ -113,6 +210,23 @@ double bare_loop(const Arguments& arguments, const BareRun& run) {
   const auto start = *std::min_element(starts.begin(), starts.end());
   const auto end = *std::max_element(ends.begin(), ends.end());
   return std::chrono::duration<double>(end - start).count();
+}
+
+// Seconds for num_envs * num_steps steps; an episode that ended is reset by its next step, as in a pool.
+template <class Env>
+double bare_loop(const Arguments& arguments, const BareRun& run) {
+  const typename Adapter<Env>::Configuration configuration(arguments);
+  return seconds_side_by_side(
+      run, [&](std::size_t begin, std::size_t end) { return BareShare<Env>(configuration, run, begin, end); });
+}
+
+// The same with the policy's actions instead of given ones.
+template <class Env>
+double bare_policy_loop(const Arguments& arguments, const BareRun& run, const Network& network) {
+  const typename Adapter<Env>::Configuration configuration(arguments);
+  return seconds_side_by_side(run, [&](std::size_t begin, std::size_t end) {
+    return BarePolicyShare<Env>(configuration, run, network, begin, end);
+  });
 }
 
 }  // namespace raceway

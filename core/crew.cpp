@@ -23,6 +23,10 @@ constexpr double kShortRunNs = 200'000;
 constexpr double kLittleHelp = 0.1;
 constexpr unsigned kRetryHelp = 256;
 constexpr std::chrono::microseconds kSpin{100};
+// Work that is on its CPU for less than this share of its time waits for something.
+constexpr double kWaits = 0.5;
+// How often a caller that waits looks at something else.
+constexpr std::chrono::milliseconds kMeanwhile{50};
 
 // How long this thread has been on a CPU, and how often it gave it up of its own accord.
 struct CpuUse {
@@ -117,32 +121,38 @@ void Crew::begin(std::size_t n, int job) {
   pending_.store(n, std::memory_order_relaxed);
   shared_ = 0;
   unshared_ = {0, n, job};
-  if (meter(job).trained()) share_out();
+  if (meter(job).trained()) share_out(worthwhile(n, job));
 }
 
-void Crew::finish() {
+void Crew::begin_long(std::size_t n, int job) {
+  pending_.store(n, std::memory_order_relaxed);
+  shared_ = 0;
+  unshared_ = {0, n, job};
+  share_out(meter(job).trained() ? worthwhile(n, job) : std::min(n, most_at_work(job)));
+}
+
+void Crew::finish(const std::function<void()>& meanwhile) {
   Meter& costs = meter(unshared_.job);
-  if (!costs.trained()) {
+  if (unshared_ && !costs.trained()) {
     // One environment at a time until it is known what they cost.
     while (unshared_ && !costs.trained()) {
       Streak(*this, unshared_.job).perform({unshared_.first, 1, unshared_.job});
       unshared_ = {unshared_.first + 1, unshared_.count - 1, unshared_.job};
     }
-    share_out();
+    share_out(worthwhile(unshared_.count, unshared_.job));
   }
   if (unshared_) Streak(*this, unshared_.job).perform(unshared_);
   const std::size_t own = shared_ > 0 ? work_off(0) : 0;
-  drain();
+  while (!drain_until(meanwhile ? Clock::now() + kMeanwhile : Clock::time_point::max())) meanwhile();
   if (shared_ > 0 && shared_ns_ < kShortRunNs) {
     const double share = 1.0 - static_cast<double>(own) / static_cast<double>(shared_);
     help_ += (share - help_) / 16;
   }
 }
 
-void Crew::share_out() {
+void Crew::share_out(std::size_t parts) {
   const auto [first, count, job] = unshared_;
-  shared_ns_ = static_cast<double>(count) * meter(job).cost_ns();
-  std::size_t parts = worthwhile(count, job);
+  shared_ns_ = meter(job).trained() ? static_cast<double>(count) * meter(job).cost_ns() : kShortRunNs;
   if (parts <= 1 || !help_comes(shared_ns_)) return;
   parts = start(1, parts);
   participants_.store(parts, std::memory_order_relaxed);
@@ -194,11 +204,11 @@ void Crew::wake_idle(std::size_t parts, std::size_t most) {
   }
 }
 
-void Crew::drain() {
+bool Crew::drain_until(Clock::time_point deadline) {
   while (true) {
     const std::uint32_t seen = done_.now();
-    if (pending_.load(std::memory_order_acquire) == 0) return;
-    done_.wait(seen, caller_patience_);
+    if (pending_.load(std::memory_order_acquire) == 0) return true;
+    if (!done_.wait(seen, caller_patience_, deadline)) return false;
   }
 }
 
@@ -231,10 +241,21 @@ bool Crew::stop(Clock::time_point deadline) {
 // workers; work that computes gets no more than there are CPUs.
 std::size_t Crew::worthwhile(std::size_t n, int job) const {
   const Meter& costs = meters_[static_cast<std::size_t>(job)];
-  const int most = costs.busy() < 0.5 ? settings_.workers : std::min(settings_.workers, settings_.cpus);
+  const int most = costs.busy() < kWaits ? settings_.workers : std::min(settings_.workers, settings_.cpus);
   const double shares = costs.trained() ? static_cast<double>(n) * costs.cost_ns() / kShareNs : 1e6;
   return std::max<std::size_t>(
       1, std::min({static_cast<std::size_t>(most), static_cast<std::size_t>(std::min(shares, 1e6)), n}));
+}
+
+std::size_t Crew::most_at_work(int job) const {
+  const Meter& costs = meters_[static_cast<std::size_t>(job)];
+  const bool computes = costs.trained() && costs.busy() >= kWaits;
+  return static_cast<std::size_t>(computes ? std::min(settings_.workers, settings_.cpus) : settings_.workers);
+}
+
+double Crew::cost_ns(int job) const {
+  const Meter& costs = meters_[static_cast<std::size_t>(job)];
+  return costs.trained() ? costs.cost_ns() : 0.0;
 }
 
 // Short runs may end before the others have come, as when those sleep between runs. Then they are left alone, and
@@ -317,7 +338,12 @@ Range Crew::next(std::size_t index) {
   const auto least = [this](int job) { return least_chunk(job); };
   if (const Range range = lanes_[index].take(least)) return range;
   for (std::size_t i = 1; i < lanes_.size(); ++i) {
-    if (const Range range = lanes_[(index + i) % lanes_.size()].steal(least)) return range;
+    const Range range = lanes_[(index + i) % lanes_.size()].steal(least);
+    if (!range) continue;
+    if (range.count == 1 || least(range.job) > 1) return range;
+    // Where one is worth a chunk of its own, the rest of the loot can be stolen again.
+    lanes_[index].put({range.first + 1, range.count - 1, range.job});
+    return {range.first, 1, range.job};
   }
   return {};
 }

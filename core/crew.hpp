@@ -30,7 +30,10 @@ class Crew {
   // Does a job on environments 0 to n - 1. The others begin at once, if they are worth waking; the caller takes part in
   // finish(), which returns when all is done, and can do something short in between.
   void begin(std::size_t n, int job);
-  void finish();
+  // The same for work of which one piece is worth a thread. Until it is known whether it waits, all workers take part.
+  void begin_long(std::size_t n, int job);
+  // `meanwhile`, if any, is called every now and then while the caller waits for the others.
+  void finish(const std::function<void()>& meanwhile = nullptr);
   void run(std::size_t n, int job) {
     begin(n, job);
     finish();
@@ -40,7 +43,7 @@ class Crew {
   void post(const std::vector<Range>& ranges);
 
   // Waits until nothing that was posted is unfinished.
-  void drain();
+  void drain() { drain_until(Clock::time_point::max()); }
 
   // Drops what nobody has begun and tells the threads to end; stop() waits for them. It is false if one is still in its
   // work at the deadline: that thread is left alone, and what it uses must stay, this crew included.
@@ -48,6 +51,10 @@ class Crew {
   bool stop(Clock::time_point deadline);
 
   int workers() const { return settings_.workers; }
+  // How many of them may be at work at once on a job: all if it waits, or if that is not known yet.
+  std::size_t most_at_work(int job) const;
+  // Nanoseconds per environment; 0: not known yet.
+  double cost_ns(int job) const;
   int threads() const { return threads_.load(std::memory_order_relaxed); }  // started so far
 
  private:
@@ -62,7 +69,8 @@ class Crew {
   Meter& meter(int job) { return meters_[static_cast<std::size_t>(job)]; }
   std::size_t worthwhile(std::size_t n, int job) const;
   bool help_comes(double total_ns);
-  void share_out();
+  void share_out(std::size_t parts);
+  bool drain_until(Clock::time_point deadline);
   std::size_t start(std::size_t first, std::size_t end);
   void serve(std::size_t index);
   void wake_from(std::size_t index);

@@ -6,6 +6,8 @@
 namespace raceway {
 namespace {
 
+constexpr std::chrono::milliseconds kPoll{50};
+
 Crew::Settings crew_settings(const Pool::Settings& settings) {
   Crew::Settings crew;
   crew.cpus = usable_cpus();
@@ -132,7 +134,8 @@ void Pool::observe(std::byte* rows) {
   require_idle("observe()");
   require_reset();
   settle();
-  const raceway_batch batch = bind(rows);
+  raceway_batch batch = bind(rows);
+  batch.info = nullptr;
   table_.observe(&batch, 0, settings_.num_envs);
 }
 
@@ -175,6 +178,13 @@ void Pool::work(Range range) {
     construct(range);
     return;
   }
+  if (range.job == kGroups) {
+    for (std::size_t i = range.first; i < range.first + range.count; ++i) {
+      const std::size_t first = i * group_size_;
+      (*group_work_)(first, std::min(group_size_, settings_.num_envs - first));
+    }
+    return;
+  }
   raceway_error error;  // only its first byte is made: all of it for every chunk would cost too much
   error.text[0] = '\0';
   const auto call = range.job == kReset ? table_.reset : table_.step;
@@ -208,6 +218,53 @@ void Pool::raise_failure() {
   failure_.reset();
   throw EnvError("environment " + std::to_string(failure.env) + " of " + table_.name + " failed: " + failure.text +
                  ". The others went on; reset it before its next step.");
+}
+
+// --- long work
+
+void Pool::require_ready(const char* call) const {
+  require_idle(call);
+  require_started();
+}
+
+void Pool::place(raceway_batch& batch, std::size_t first) {
+  batch.layout = &layout_;
+  batch.envs = env_at(first);
+  batch.random = random_.data() + first;
+  batch.episodes = episodes_.data() + first;
+  batch.records = records_.data() + first;
+}
+
+bool Pool::run_groups(std::size_t group_size, const GroupWork& work, const Poll& poll) {
+  settle();
+  group_work_ = &work;
+  group_size_ = group_size;
+  poll_ = poll ? &poll : nullptr;
+  poller_ = std::this_thread::get_id();
+  next_poll_ = Clock::now() + kPoll;
+  given_up_.store(false, std::memory_order_relaxed);
+  crew_->begin_long((settings_.num_envs + group_size - 1) / group_size, kGroups);
+  crew_->finish(poll ? [this] { keep_going(); } : std::function<void()>());
+  poll_ = nullptr;
+  return !given_up_.load(std::memory_order_relaxed) && !closed();
+}
+
+bool Pool::keep_going() {
+  if (poll_ && std::this_thread::get_id() == poller_) {
+    const auto now = Clock::now();
+    if (now >= next_poll_) {
+      next_poll_ = now + kPoll;
+      if (!(*poll_)()) give_up();
+    }
+  }
+  return !given_up_.load(std::memory_order_relaxed) && !closed_.load(std::memory_order_relaxed);
+}
+
+void Pool::end_long_work(Clock::time_point deadline) {
+  while (yielding_.load(std::memory_order_acquire) > 0 && Clock::now() < deadline) {
+    give_up();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
 }
 
 // --- state

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "crew.hpp"
@@ -106,6 +108,33 @@ class Pool {
   std::size_t in_flight() const { return in_flight_.load(std::memory_order_acquire); }
   void require_idle(const char* call) const;
 
+  // Long work, such as many steps: groups of so many environments, each by one thread from beginning to end. It asks
+  // keep_going() at every step and leaves when that is false. `poll` is asked now and then by the calling thread, and
+  // ends it all by false. Returns whether nobody ended it.
+  using GroupWork = std::function<void(std::size_t first, std::size_t count)>;
+  using Poll = std::function<bool()>;
+  bool run_groups(std::size_t group_size, const GroupWork& work, const Poll& poll);
+  bool keep_going();
+  void give_up() { given_up_.store(true, std::memory_order_relaxed); }
+  void require_ready(const char* call) const;
+  std::size_t most_at_work() const { return crew_->most_at_work(kGroups); }
+  double step_ns() const { return crew_->cost_ns(kStep); }  // what step() of one environment took; 0: not known
+  // Makes row 0 of `batch` that of environment `first`.
+  void place(raceway_batch& batch, std::size_t first);
+
+  // While one lives, close() ends long work instead of finding another call inside.
+  class Yielding {
+   public:
+    explicit Yielding(Pool& pool) : pool_(pool) { pool_.yielding_.fetch_add(1, std::memory_order_acq_rel); }
+    ~Yielding() { pool_.yielding_.fetch_sub(1, std::memory_order_acq_rel); }
+    Yielding(const Yielding&) = delete;
+    Yielding& operator=(const Yielding&) = delete;
+
+   private:
+    Pool& pool_;
+  };
+  void end_long_work(Clock::time_point deadline);  // waits until it has left, or the deadline
+
   // One environment's state as the table's columns have it. Only while nothing is in flight.
   std::size_t state_bytes() const { return state_bytes_; }
   void save(std::size_t env, void* row) const;
@@ -135,7 +164,7 @@ class Pool {
   };
 
  private:
-  enum Job : int { kConstruct, kReset, kStep, kNumJobs };
+  enum Job : int { kConstruct, kReset, kStep, kGroups, kNumJobs };
 
   void work(Range range);
   void construct(Range range);
@@ -185,6 +214,14 @@ class Pool {
     std::string text;
   };
   std::optional<Failure> failure_;
+
+  const GroupWork* group_work_ = nullptr;
+  std::size_t group_size_ = 1;
+  const Poll* poll_ = nullptr;
+  std::thread::id poller_;
+  Clock::time_point next_poll_;
+  std::atomic<bool> given_up_{false};
+  std::atomic<int> yielding_{0};
 
   const int forks_;
   std::atomic<bool> all_started_{false};

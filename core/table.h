@@ -181,7 +181,7 @@ typedef struct raceway_table {
    * left FRESH; the others are not touched by it. */
   int64_t (*reset)(const raceway_batch* batch, size_t first, size_t count, raceway_error* error);
   int64_t (*step)(const raceway_batch* batch, size_t first, size_t count, raceway_error* error);
-  /* Writes the current observations again. */
+  /* Writes the current observations again, and where the batch has columns for them, the infos. */
   void (*observe)(const raceway_batch* batch, size_t first, size_t count);
 
   /* `row` holds the state columns one after the other, unpadded. A refused row leaves the environment as it was. */

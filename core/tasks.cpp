@@ -29,7 +29,7 @@ namespace {
 template <class Env>
 Task task(const char* id, std::int64_t max_episode_steps,
           std::vector<std::pair<const char*, const char*>> preset = {}) {
-  return {id, Adapter<Env>::table(), max_episode_steps, std::move(preset), bare_loop<Env>};
+  return {id, Adapter<Env>::table(), max_episode_steps, std::move(preset), bare_loop<Env>, bare_policy_loop<Env>};
 }
 
 }  // namespace

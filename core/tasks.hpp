@@ -17,6 +17,7 @@ struct Task {
   // Keyword arguments that the name stands for, their values written as Python would.
   std::vector<std::pair<const char*, const char*>> preset;
   double (*bare_loop)(const Arguments&, const BareRun&);
+  double (*bare_policy_loop)(const Arguments&, const BareRun&, const Network&);
 };
 
 const std::vector<Task>& tasks();

@@ -57,5 +57,8 @@ void read_env_ids(nb::handle ids, std::size_t num_envs, std::vector<std::size_t>
 nb::object new_array(std::int32_t dtype, std::size_t rows, std::size_t columns, void** data);
 // The memory of such an array given from Python, checked.
 const void* memory_of(nb::handle array, std::int32_t dtype, std::size_t rows, std::size_t columns, const char* name);
+// The memory of an array of any number of axes that is to be read, or written.
+void* memory_of(nb::handle array, std::int32_t dtype, const std::vector<std::size_t>& shape, const std::string& name,
+                bool writable);
 
 }  // namespace raceway::python

@@ -327,9 +327,14 @@ void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::
 
 void BoundPool::close() {
   if (pool_->forked() || pool_->closed()) return;
+  const auto deadline = Clock::now() + kCloseWait;
+  {
+    const Unlocked unlocked;
+    pool_->end_long_work(deadline);
+  }
   const Pool::Turn turn(*pool_, true, false);
   const Unlocked unlocked;
-  stuck_ = !pool_->close(Clock::now() + kCloseWait);
+  stuck_ = !pool_->close(deadline);
 }
 
 }  // namespace raceway::python

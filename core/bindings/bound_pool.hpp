@@ -31,6 +31,8 @@ class BoundPool {
   nb::object faults();
   void close();
 
+  Pool& native() { return *pool_; }
+  const std::string& task() const { return task_; }
   int workers() const { return pool_->workers(); }
   int threads() const { return pool_->threads(); }
   std::size_t in_flight() const { return pool_->in_flight(); }

@@ -6,6 +6,7 @@
 #include "../machine.hpp"
 #include "bound_exchange.hpp"
 #include "bound_pool.hpp"
+#include "bound_rollout.hpp"
 #include "describe.hpp"
 
 namespace nb = nanobind;
@@ -64,6 +65,7 @@ NB_MODULE(_core, module) {
       .def_prop_ro("in_flight", &BoundPool::in_flight);
 
   python::bind_exchange(module);
+  python::bind_rollout(module);
 
   module.def("describe_tasks", &python::describe_tasks);
   module.def("bare_loop", &python::run_bare_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),

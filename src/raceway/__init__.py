@@ -1,5 +1,8 @@
 """Raceway: reinforcement learning as fast as the machine allows, and the same seed gives the same bits."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 try:
     from raceway import _core  # noqa: F401 (tried first: everything below needs it)
 except ImportError as error:
@@ -11,5 +14,33 @@ except ImportError as error:
 
 from raceway.envs import list_envs, make
 
-__all__ = ["__version__", "list_envs", "make"]
+if _TYPE_CHECKING:
+    from raceway.training.play import play as play
+    from raceway.training.policy import evaluate as evaluate
+    from raceway.training.policy import load as load
+    from raceway.training.run import train as train
+
+__all__ = ["__version__", "evaluate", "list_envs", "load", "make", "play", "train"]
 __version__ = "0.1.0"
+
+# Found when first used: JAX comes with them, and whoever only wants environments shall not wait for it.
+_LATER = {
+    "evaluate": "raceway.training.policy",
+    "load": "raceway.training.policy",
+    "play": "raceway.training.play",
+    "train": "raceway.training.run",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'raceway' has no attribute {name!r}")
+    import importlib
+
+    found = getattr(importlib.import_module(_LATER[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

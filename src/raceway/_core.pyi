@@ -39,6 +39,42 @@ class Pool:
     @property
     def in_flight(self) -> int: ...
 
+class Policy:
+    """A small network that acts, described by its layers' places in one vector of parameters."""
+
+    def __init__(self, layout: dict[str, Any]) -> None: ...
+    def load(self, params: np.ndarray, mean: np.ndarray | None = None, rate: np.ndarray | None = None) -> None:
+        """Takes float32 parameters, and what observations are scaled by. Rollouts under way keep what they have."""
+    @property
+    def num_params(self) -> int: ...
+    @property
+    def num_scaled(self) -> int:
+        """How many numbers mean and rate have: one for each of the boxes among the observation's leaves."""
+
+class Rollout:
+    """Collects with the policy in the worker: a thread does all steps of its environments alone."""
+
+    def __init__(self, pool: Pool, policy: Policy) -> None: ...
+    def collect(
+        self,
+        buffers: dict[str, Any],
+        num_steps: int,
+        seed: int,
+        first_step: int,
+        greedy: bool = False,
+        first_env: int = 0,
+    ) -> None:
+        """Fills the buffers (C-contiguous NumPy arrays), going on from where the environments are.
+
+        `info_sums`, if given, receives the mean of each of `info_names` over all steps.
+        """
+    def set_group_size(self, size: int) -> None:
+        """How many environments a thread steps together, 1 to 8; 0: whatever seems best. It changes no bit."""
+    @property
+    def info_names(self) -> list[str]: ...
+    @property
+    def has_action_mask(self) -> bool: ...
+
 class Patience:
     """How long one waiting thread spins before it sleeps: at most so many microseconds, and not at all if its waits
     are usually longer. While it spins it offers its CPU to others."""
@@ -98,6 +134,16 @@ def bare_loop(
     limit: int,
     num_envs: int,
     actions: np.ndarray,
+    num_steps: int,
+    num_threads: int,
+    seed: int,
+) -> float: ...
+def bare_policy_loop(
+    id: str,
+    kwargs: dict[str, Any],
+    limit: int,
+    num_envs: int,
+    policy: Policy,
     num_steps: int,
     num_threads: int,
     seed: int,

@@ -1,4 +1,5 @@
-// The expected numbers are NumPy 2.4's: numpy.random.PCG64(seed) and numpy.random.Generator over it.
+// The expected numbers are NumPy 2.4's: numpy.random.PCG64(seed) and numpy.random.Generator over it. Those of Threefry are
+// the known answers that Random123 publishes.
 #include <array>
 #include <vector>
 
@@ -164,4 +165,42 @@ CASE("a copy of the storage goes on as the original does") {
     CHECK_EQUAL(Random(copy).bits32(), Random(storage).bits32());
     CHECK_EQUAL(Random(copy).bits64(), Random(storage).bits64());
   }
+}
+
+CASE("threefry gives the known answers") {
+  const auto check = [](Pair<std::uint32_t> key, Pair<std::uint32_t> counter, Pair<std::uint32_t> expected) {
+    const auto words = threefry<std::uint32_t>(key, counter);
+    CHECK_EQUAL(words.a, expected.a);
+    CHECK_EQUAL(words.b, expected.b);
+  };
+  check({0, 0}, {0, 0}, {0x6b200159, 0x99ba4efe});
+  check({0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}, {0x1cb996fc, 0xbb002be7});
+  check({0x13198a2e, 0x03707344}, {0x243f6a88, 0x85a308d3}, {0xc4923a9c, 0x483df7a0});
+}
+
+CASE("counted words take the seed's halves as a key, then purpose and draw, then environment and step") {
+  const std::uint64_t seed = 0x0370734413198a2e;
+  const auto key = threefry<std::uint32_t>({0x13198a2e, 0x03707344}, {1, 5});
+  const auto expected = threefry<std::uint32_t>(key, {7, 11});
+  const auto words = Counted(seed, Purpose::kActions).words(5, 7, 11);
+  CHECK_EQUAL(words.a, expected.a);
+  CHECK_EQUAL(words.b, expected.b);
+}
+
+CASE("a uniform number is never 0 or 1, and has the middle of each of its 2^23 places") {
+  CHECK_EQUAL(uniform(0), 0x1p-24F);
+  CHECK_EQUAL(uniform(511), 0x1p-24F);
+  CHECK_EQUAL(uniform(512), 0x1.8p-23F);
+  CHECK_EQUAL(uniform(0xffffffff), 1.0F - 0x1p-24F);
+}
+
+CASE("counted numbers are spread evenly") {
+  const Counted counted(3, Purpose::kActions);
+  std::array<int, 16> bins{};
+  for (std::uint32_t env = 0; env < 100; ++env) {
+    for (std::uint32_t step = 0; step < 1000; ++step) {
+      bins[static_cast<std::size_t>(uniform(counted.words(0, env, step).a) * 16)] += 1;
+    }
+  }
+  for (const int count : bins) CHECK(count > 5900 && count < 6600);  // 6250, and four deviations of 77 either way
 }

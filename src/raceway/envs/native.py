@@ -188,6 +188,11 @@ class NativePool(VectorEnv):
         return self._task.id
 
     @property
+    def native(self) -> _core.Pool:
+        """What is below this API, for those who run whole rounds in it."""
+        return self._pool
+
+    @property
     def num_workers(self) -> int:
         """Threads at work at once, the calling one among them. They are started when they are first needed."""
         return self._pool.workers

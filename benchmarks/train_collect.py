@@ -1,0 +1,91 @@
+"""Collection without learning: `python -m benchmarks.train_collect <setting as JSON>`.
+
+*raceway*: rounds of the native rollout, as a training run has them. *bare*: the same environments and the same policy
+in a bare C++ loop, one thread per CPU, which times itself and keeps nothing. Everybody's turns begin with a reset.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.train_raceway import configuration
+from benchmarks.train_settings import Setting, serve_rounds, timed
+from benchmarks.turns import Turn
+from raceway import _core
+from raceway.algos.rollout import Weights
+from raceway.envs.catalog import find_task, native_arguments
+from raceway.training import programs
+from raceway.training.environments import EnvSource
+from raceway.training.programs import Setup
+
+
+class Arrays:
+    """Memory that every round gets again, as it does in a run."""
+
+    def __init__(self) -> None:
+        self._arrays: list[np.ndarray] = []
+        self._next = 0
+
+    def begin(self) -> None:
+        """Another round: the first array is the first again."""
+        self._next = 0
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        if self._next == len(self._arrays):
+            self._arrays.append(np.zeros(tuple(shape), dtype))
+        array = self._arrays[self._next]
+        self._next += 1
+        return array
+
+
+def collect(setup: Setup, setting: Setting) -> Turn:
+    """The sampler that a run would have."""
+    algorithm = setup.algorithm()
+    weights = Weights(0, np.array(algorithm.policy(algorithm.init(0))), None)
+    sampler, arrays, done = programs.training_sampler(setup, algorithm.native_layout()), Arrays(), 0
+    sampler.open()
+
+    def rounds(count: int) -> None:
+        nonlocal done
+        for _ in range(count):
+            arrays.begin()
+            sampler.collect(weights, done, arrays.empty)
+            done += 1
+
+    return timed(setting, rounds, sampler.restart)
+
+
+def bare(setup: Setup, setting: Setting) -> Turn:
+    """The limit. It makes its environments anew for every turn, which is not timed."""
+    algorithm, task = setup.algorithm(), find_task(setting.task)
+    layout = algorithm.native_layout()
+    assert layout is not None
+    policy = _core.Policy(layout)
+    policy.load(np.array(algorithm.policy(algorithm.init(0))), None, None)
+    given, limit, seed = native_arguments(task, {}), task.max_episode_steps or 0, 0
+
+    def turn(steps: int) -> tuple[int, float]:
+        nonlocal seed
+        calls, seed = math.ceil(steps / setting.num_envs), seed + 1
+        seconds = _core.bare_policy_loop(task.id, given, limit, setting.num_envs, policy, calls, 0, seed)
+        return calls * setting.num_envs, seconds
+
+    return turn
+
+
+def set_up(setting: Setting) -> Turn:
+    setup = Setup.of(configuration(setting, "serial"), EnvSource(setting.task))
+    return {"raceway": collect, "bare": bare}[setting.style](setup, setting)
+
+
+def main() -> None:
+    """Serves the setting given as the only argument."""
+    serve_rounds(set_up, lambda setting: ("mujoco", "numpy", "raceway"))
+
+
+if __name__ == "__main__":
+    main()

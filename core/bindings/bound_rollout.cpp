@@ -1,0 +1,221 @@
+// Policy and rollout as Python sees them: a description and arrays in, arrays filled. What they do is in core/rollout.
+#include "bound_rollout.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <set>
+
+#include "../machine.hpp"
+#include "../tasks.hpp"
+#include "arrays.hpp"
+#include "describe.hpp"
+#include "interpreter.hpp"
+
+namespace raceway::python {
+namespace {
+
+nb::object entry(const nb::dict& from, const char* key, const char* where) {
+  if (!from.contains(key)) throw nb::key_error((std::string(where) + " has no '" + key + "'.").c_str());
+  return nb::borrow(from[key]);
+}
+
+template <class T>
+T entry_as(const nb::dict& from, const char* key, const char* where) {
+  return nb::cast<T>(entry(from, key, where));
+}
+
+std::vector<LayerShape> layers_of(const nb::dict& layout, const char* part) {
+  std::vector<LayerShape> layers;
+  for (const nb::handle each : entry(layout, part, "the policy's layout")) {
+    const auto layer = nb::cast<nb::dict>(each);
+    const auto number = [&](const char* key) { return entry_as<std::size_t>(layer, key, "a layer of the policy"); };
+    layers.push_back({number("weights"), number("bias"), number("inputs"), number("outputs")});
+  }
+  return layers;
+}
+
+void read_action(const nb::dict& action, PolicyShape& shape) {
+  const char* where = "the policy's action";
+  const auto kind = entry_as<std::string>(action, "kind", where);
+  if (kind == "categorical") {
+    shape.kind = ActionKind::kCategorical;
+    shape.nvec = entry_as<std::vector<std::size_t>>(action, "nvec", where);
+    shape.action_size = shape.nvec.size();
+  } else if (kind == "gaussian") {
+    shape.kind = ActionKind::kGaussian;
+    shape.action_size = entry_as<std::size_t>(action, "size", where);
+    shape.log_std = entry_as<std::size_t>(action, "log_std", where);
+  } else if (kind == "bernoulli") {
+    shape.kind = ActionKind::kBernoulli;
+    shape.action_size = entry_as<std::size_t>(action, "size", where);
+  } else {
+    throw nb::value_error(
+        ("no kind of action '" + kind + "'. Use 'categorical', 'gaussian' or 'bernoulli'.").c_str());
+  }
+}
+
+PolicyShape shape_of(const nb::dict& layout) {
+  PolicyShape shape;
+  for (const nb::handle each : entry(layout, "inputs", "the policy's layout")) {
+    const auto input = nb::cast<nb::dict>(each);
+    const auto kind = entry_as<std::string>(input, "kind", "an input of the policy");
+    if (kind != "box" && kind != "discrete") {
+      throw nb::value_error(("no kind of input '" + kind + "'. Use 'box' or 'discrete'.").c_str());
+    }
+    const bool discrete = kind == "discrete";
+    shape.inputs.push_back(
+        {discrete, entry_as<std::size_t>(input, discrete ? "n" : "size", "an input of the policy")});
+  }
+  shape.trunk = layers_of(layout, "trunk");
+  shape.actor = layers_of(layout, "actor");
+  shape.critic = layers_of(layout, "critic");
+  const auto activation = entry_as<std::string>(layout, "activation", "the policy's layout");
+  if (activation != "tanh" && activation != "relu") {
+    throw nb::value_error(("no activation '" + activation + "'. Use 'tanh' or 'relu'.").c_str());
+  }
+  shape.activation = activation == "tanh" ? Activation::kTanh : Activation::kRelu;
+  read_action(entry_as<nb::dict>(layout, "action", "the policy's layout"), shape);
+  return shape;
+}
+
+std::size_t length_of(nb::handle array) {
+  const Py_ssize_t length = PyObject_Length(array.ptr());
+  if (length < 0) throw nb::python_error();
+  return static_cast<std::size_t>(length);
+}
+
+// Ctrl-C is heard by the main thread only, and only there it is worth taking the interpreter's lock for it.
+Pool::Poll signals_of_main_thread() {
+  const nb::object threading = nb::module_::import_("threading");
+  if (!threading.attr("current_thread")().is(threading.attr("main_thread")())) return nullptr;
+  return [] {
+    const nb::gil_scoped_acquire lock;
+    return PyErr_CheckSignals() == 0;
+  };
+}
+
+double run_bare_policy_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
+                            const BoundPolicy& policy, std::size_t num_steps, int num_threads, std::uint32_t seed) {
+  const Task& task = find_task(id);
+  const Values values(*task.table, kwargs);
+  const std::shared_ptr<const Network> network = policy.native()->network();
+  if (!network) throw StateError("the policy has no weights yet. Call load() first.");
+  BareRun run{num_envs, num_steps, num_threads > 0 ? num_threads : usable_cpus(), limit, seed, nullptr};
+  const Unlocked unlocked;
+  return task.bare_policy_loop(Arguments(values.get()), run, *network);
+}
+
+}  // namespace
+
+BoundPolicy::BoundPolicy(const nb::dict& layout) : policy_(std::make_shared<Policy>(shape_of(layout))) {}
+
+void BoundPolicy::load(nb::handle params, nb::handle mean, nb::handle rate) {
+  if (mean.is_none() != rate.is_none()) {
+    throw nb::value_error("mean and rate go together: give both, or None for both.");
+  }
+  const std::size_t count = length_of(params);
+  const auto floats = [](nb::handle array, std::size_t size, const char* name) {
+    if (array.is_none()) return static_cast<const float*>(nullptr);
+    return static_cast<const float*>(memory_of(array, RACEWAY_FLOAT32, std::vector{size}, name, false));
+  };
+  const float* numbers = floats(params, count, "params");
+  policy_->load({numbers, count}, floats(mean, num_scaled(), "mean"), floats(rate, num_scaled(), "rate"));
+}
+
+RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_steps) const {
+  static const std::set<std::string> kNames{"obs",        "actions",         "rewards",         "terminated",
+                                            "truncated",  "log_probs",       "values",          "final_values",
+                                            "action_mask", "episode_returns", "episode_lengths", "info_sums"};
+  for (const auto& [key, value] : buffers) {
+    const auto name = nb::cast<std::string>(key);
+    if (kNames.count(name) == 0) throw nb::value_error(("a rollout has no buffer '" + name + "'.").c_str());
+  }
+  const std::size_t envs = rollout_.pool().settings().num_envs;
+  const PolicyShape& shape = rollout_.shape();
+  const auto memory = [&](const char* name, std::int32_t dtype, std::vector<std::size_t> sizes) {
+    return memory_of(entry(buffers, name, "buffers"), dtype, sizes, "buffers['" + std::string(name) + "']", true);
+  };
+  const auto floats = [&](const char* name, std::size_t steps) {
+    return static_cast<float*>(memory(name, RACEWAY_FLOAT32, {steps, envs}));
+  };
+  const auto flags = [&](const char* name) {
+    return static_cast<std::uint8_t*>(memory(name, RACEWAY_BOOL, {num_steps, envs}));
+  };
+  RolloutArrays result;
+  const raceway_layout& layout = rollout_.pool().layout();
+  const auto leaves = nb::cast<std::vector<nb::object>>(entry(buffers, "obs", "buffers"));
+  if (leaves.size() != layout.num_obs) {
+    throw nb::value_error(("buffers['obs'] has " + std::to_string(leaves.size()) + " arrays: an observation has " +
+                           std::to_string(layout.num_obs) + " leaves.")
+                              .c_str());
+  }
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const raceway_column& column = layout.obs[i];
+    std::vector<std::size_t> sizes{num_steps + 1, envs};
+    for (std::int32_t axis = 0; axis < column.ndim; ++axis) sizes.push_back(static_cast<std::size_t>(column.shape[axis]));
+    const auto dtype = column.space == RACEWAY_DISCRETE ? RACEWAY_INT32 : RACEWAY_FLOAT32;
+    result.obs.push_back(memory_of(leaves[i], dtype, sizes, "buffers['obs'][" + std::to_string(i) + "]", true));
+  }
+  const auto number = shape.kind == ActionKind::kGaussian ? RACEWAY_FLOAT32 : RACEWAY_INT32;
+  std::vector<std::size_t> action_sizes{num_steps, envs};
+  if (layout.action.ndim > 0) action_sizes.push_back(shape.action_size);
+  result.actions = memory("actions", number, action_sizes);
+  result.rewards = floats("rewards", num_steps);
+  result.terminated = flags("terminated");
+  result.truncated = flags("truncated");
+  result.log_probs = floats("log_probs", num_steps);
+  result.values = floats("values", num_steps + 1);
+  result.final_values = floats("final_values", num_steps);
+  if (buffers.contains("action_mask") && !buffers["action_mask"].is_none()) {
+    result.action_mask =
+        static_cast<std::uint8_t*>(memory("action_mask", RACEWAY_BOOL, {num_steps, envs, shape.num_logits()}));
+  }
+  result.episode_returns = floats("episode_returns", num_steps);
+  result.episode_lengths = static_cast<std::int32_t*>(memory("episode_lengths", RACEWAY_INT32, {num_steps, envs}));
+  if (buffers.contains("info_sums") && !buffers["info_sums"].is_none()) {
+    result.info_means = static_cast<double*>(memory("info_sums", RACEWAY_FLOAT64, {info_names().size()}));
+  }
+  return result;
+}
+
+void BoundRollout::collect(const nb::dict& buffers, std::size_t num_steps, std::uint64_t seed,
+                           std::uint64_t first_step, bool greedy, std::uint32_t first_env) {
+  Pool& pool = rollout_.pool();
+  const Pool::Yielding yielding(pool);
+  const Pool::Turn turn(pool, true, true);
+  RolloutCall call{arrays(buffers, num_steps), num_steps, seed, static_cast<std::uint32_t>(first_step), first_env,
+                   greedy};
+  const Pool::Poll poll = signals_of_main_thread();
+  bool completed = false;
+  {
+    const Unlocked unlocked;
+    completed = rollout_.collect(call, poll);
+  }
+  if (completed) return;
+  if (PyErr_Occurred()) throw nb::python_error();
+  throw ClosedError("the pool was closed while a rollout was under way.");
+}
+
+void bind_rollout(nb::module_& module) {
+  nb::class_<BoundPolicy>(module, "Policy")
+      .def(nb::init<const nb::dict&>(), nb::arg("layout"))
+      .def("load", &BoundPolicy::load, nb::arg("params"), nb::arg("mean").none() = nb::none(),
+           nb::arg("rate").none() = nb::none())
+      .def_prop_ro("num_params", &BoundPolicy::num_params)
+      .def_prop_ro("num_scaled", &BoundPolicy::num_scaled);
+
+  nb::class_<BoundRollout>(module, "Rollout")
+      .def(nb::init<BoundPool&, const BoundPolicy&>(), nb::arg("pool"), nb::arg("policy"), nb::keep_alive<1, 2>())
+      .def("collect", &BoundRollout::collect, nb::arg("buffers"), nb::arg("num_steps"), nb::arg("seed"),
+           nb::arg("first_step"), nb::arg("greedy") = false, nb::arg("first_env") = 0)
+      .def("set_group_size", &BoundRollout::set_group_size, nb::arg("size"))
+      .def_prop_ro("info_names", &BoundRollout::info_names)
+      .def_prop_ro("has_action_mask", &BoundRollout::has_action_mask);
+
+  module.def("bare_policy_loop", &run_bare_policy_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),
+             nb::arg("num_envs"), nb::arg("policy"), nb::arg("num_steps"), nb::arg("num_threads"), nb::arg("seed"));
+}
+
+}  // namespace raceway::python

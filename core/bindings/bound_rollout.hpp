@@ -1,0 +1,50 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../policy.hpp"
+#include "../rollout.hpp"
+#include "bound_pool.hpp"
+
+namespace raceway::python {
+
+namespace nb = nanobind;
+
+class BoundPolicy {
+ public:
+  explicit BoundPolicy(const nb::dict& layout);
+
+  void load(nb::handle params, nb::handle mean, nb::handle rate);
+  std::size_t num_params() const { return policy_->shape().num_params(); }
+  std::size_t num_scaled() const { return policy_->shape().num_boxed(); }
+  const std::shared_ptr<Policy>& native() const { return policy_; }
+
+ private:
+  std::shared_ptr<Policy> policy_;
+};
+
+class BoundRollout {
+ public:
+  // The pool must outlive it: the binding sees to that.
+  BoundRollout(BoundPool& pool, const BoundPolicy& policy) : rollout_(pool.native(), policy.native()) {}
+
+  void collect(const nb::dict& buffers, std::size_t num_steps, std::uint64_t seed, std::uint64_t first_step,
+               bool greedy, std::uint32_t first_env);
+  const std::vector<std::string>& info_names() const { return rollout_.info_names(); }
+  bool has_action_mask() const { return rollout_.has_action_mask(); }
+  void set_group_size(std::size_t size) { rollout_.set_group_size(size); }
+
+ private:
+  RolloutArrays arrays(const nb::dict& buffers, std::size_t num_steps) const;
+
+  Rollout rollout_;
+};
+
+void bind_rollout(nb::module_& module);
+
+}  // namespace raceway::python

@@ -1,0 +1,88 @@
+"""The settings of algorithms and networks. No JAX: the command line's help needs them too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from raceway.algos.hyperparameters import divisors_in_words, require
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """What the network looks like."""
+
+    hidden: tuple[int, ...] | None = None
+    """Widths of the hidden layers. None: 64 and 64; none after a CNN, where actor and critic read its features."""
+    activation: Literal["tanh", "relu"] = "tanh"
+    """The non-linearity of the hidden layers."""
+    shared: bool = False
+    """One stack of hidden layers for actor and critic, instead of one each. A CNN is always shared."""
+    kind: Literal["auto", "mlp", "cnn"] = "auto"
+    """cnn: images (uint8) go through a Nature CNN; mlp: everything is flattened; auto: cnn if there are images."""
+    log_std_init: float = 0.0
+    """The first logarithm of the standard deviation of continuous actions."""
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """PPO's hyperparameters, by SB3's names."""
+
+    learning_rate: float = 3e-4
+    """Adam's step size; the first one if lr_schedule changes it."""
+    n_steps: int = 256
+    """Steps of each environment in a round."""
+    batch_size: int = 64
+    """Rows in a minibatch; must divide n_steps x num_envs."""
+    n_epochs: int = 10
+    """How often each round is gone through."""
+    gamma: float = 0.99
+    """Discount: how much a reward counts when it comes a step later."""
+    gae_lambda: float = 0.95
+    """Advantages between one step of bootstrapping (0) and whole returns (1)."""
+    clip_range: float = 0.2
+    """How far the probability ratio may leave 1 before its gradient is cut."""
+    clip_range_vf: float | None = None
+    """How far values may move from the rollout's before the larger of both errors counts; None: as far as they want."""
+    normalize_advantage: bool = True
+    """Advantages to mean 0 and standard deviation 1 within each minibatch."""
+    ent_coef: float = 0.0
+    """Weight of the entropy bonus."""
+    vf_coef: float = 0.5
+    """Weight of the values' mean squared error."""
+    max_grad_norm: float = 0.5
+    """Gradients longer than this are shortened to it."""
+    target_kl: float | None = None
+    """No further updates in a round once its approximate KL divergence exceeds 1.5 times this; None: never stop."""
+    lr_schedule: Literal["constant", "linear", "adaptive_kl"] = "constant"
+    """linear: down to 0 at the end of the run. adaptive_kl: up and down with the divergence, towards desired_kl."""
+    desired_kl: float = 0.01
+    """The divergence that lr_schedule="adaptive_kl" aims at."""
+    normalize_observations: bool = False
+    """Observations to mean 0 and standard deviation 1 by running statistics, clipped at 10."""
+    normalize_rewards: bool = False
+    """Rewards divided by the running standard deviation of discounted returns, clipped at 10."""
+
+    def __post_init__(self) -> None:
+        for name in ("n_steps", "batch_size", "n_epochs"):
+            require(self, name, lambda n: n == int(n) and n >= 1, "a whole number from 1", type(self).__dict__[name])
+        for name in ("learning_rate", "clip_range", "max_grad_norm", "desired_kl"):
+            require(self, name, lambda x: x > 0, "above 0", type(self).__dict__[name])
+        for name in ("gamma", "gae_lambda"):
+            require(self, name, lambda x: 0 <= x <= 1, "from 0 to 1", type(self).__dict__[name])
+        for name in ("ent_coef", "vf_coef"):
+            require(self, name, lambda x: x >= 0, "0 or more", type(self).__dict__[name])
+        for name in ("clip_range_vf", "target_kl"):
+            require(self, name, lambda x: x is None or x > 0, "above 0, or None", None)
+        schedules = ("constant", "linear", "adaptive_kl")
+        require(self, "lr_schedule", lambda name: name in schedules, f"one of {', '.join(schedules)}", "'constant'")
+
+    def check_num_envs(self, num_envs: int) -> None:
+        """Raises if a round of so many environments cannot be split into minibatches."""
+        rows = self.n_steps * num_envs
+        if rows % self.batch_size:
+            raise ValueError(
+                f"A round of n_steps={self.n_steps} x num_envs={num_envs} = {rows} rows cannot be split into "
+                f"minibatches of batch_size={self.batch_size}: {rows} is not a multiple of {self.batch_size}. "
+                f"Use batch_size {divisors_in_words(rows, self.batch_size)}."
+            )

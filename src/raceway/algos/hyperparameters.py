@@ -1,0 +1,106 @@
+"""Hyperparameters under the names that people know: other libraries' names, near misses, values that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from raceway.envs.catalog import did_you_mean
+
+Conversion = Callable[[Any, Mapping[str, Any]], Any]
+
+
+def _same(value: Any, given: Mapping[str, Any]) -> Any:
+    return value
+
+
+def _batch_size(num_minibatches: Any, given: Mapping[str, Any]) -> int:
+    missing = [name for name in ("n_steps", "num_envs") if name not in given]
+    if missing:
+        raise ValueError(
+            f"num_minibatches={num_minibatches} says how many parts a round has, so {' and '.join(missing)} must be "
+            "known too. Give them as well, or batch_size instead."
+        )
+    rows = int(given["n_steps"]) * int(given["num_envs"])
+    if num_minibatches < 1 or rows % num_minibatches:
+        raise ValueError(
+            f"A round of n_steps={given['n_steps']} x num_envs={given['num_envs']} = {rows} rows cannot be split into "
+            f"num_minibatches={num_minibatches} equal parts. Use {divisors_in_words(rows, num_minibatches)}."
+        )
+    return rows // int(num_minibatches)
+
+
+ALIASES: Mapping[str, tuple[str, Conversion]] = {
+    # CleanRL
+    "num_steps": ("n_steps", _same),
+    "update_epochs": ("n_epochs", _same),
+    "num_minibatches": ("batch_size", _batch_size),
+    "minibatch_size": ("batch_size", _same),
+    "clip_coef": ("clip_range", _same),
+    "norm_adv": ("normalize_advantage", _same),
+    "clip_vloss": ("clip_range_vf", lambda on, given: given.get("clip_range", 0.2) if on else None),
+    "anneal_lr": ("lr_schedule", lambda on, given: "linear" if on else "constant"),
+    # RLlib, rsl_rl, Brax, Tianshou and the paper
+    "lr": ("learning_rate", _same),
+    "lambda_": ("gae_lambda", _same),
+    "lam": ("gae_lambda", _same),
+    "lambda": ("gae_lambda", _same),
+    "discount": ("gamma", _same),
+    "discounting": ("gamma", _same),
+    "clip_param": ("clip_range", _same),
+    "clipping_epsilon": ("clip_range", _same),
+    "eps_clip": ("clip_range", _same),
+    "vf_clip_param": ("clip_range_vf", _same),
+    "entropy_coef": ("ent_coef", _same),
+    "entropy_coeff": ("ent_coef", _same),
+    "entropy_cost": ("ent_coef", _same),
+    "value_loss_coef": ("vf_coef", _same),
+    "vf_loss_coeff": ("vf_coef", _same),
+    "grad_clip": ("max_grad_norm", _same),
+    "num_learning_epochs": ("n_epochs", _same),
+    "num_epochs": ("n_epochs", _same),
+    "num_sgd_iter": ("n_epochs", _same),
+    "num_mini_batches": ("batch_size", _batch_size),
+    "num_steps_per_env": ("n_steps", _same),
+    "unroll_length": ("n_steps", _same),
+    "normalize_obs": ("normalize_observations", _same),
+    "norm_obs": ("normalize_observations", _same),
+    "norm_reward": ("normalize_rewards", _same),
+    "normalize_reward": ("normalize_rewards", _same),
+    "schedule": ("lr_schedule", lambda name, given: {"fixed": "constant", "adaptive": "adaptive_kl"}.get(name, name)),
+}
+"""Other libraries' names: the field that each means, and how its value is turned into the field's."""
+
+
+def resolve_names(
+    given: Mapping[str, Any], known: Iterable[str], *, algo: str = "ppo", num_envs: int | None = None
+) -> dict[str, Any]:
+    """The hyperparameters under our names, whatever names they were given by."""
+    known = list(known)
+    unknown = next((name for name in given if name not in known and name not in ALIASES), None)
+    if unknown is not None:
+        raise ValueError(f"No hyperparameter {unknown!r} in {algo}.{did_you_mean(unknown, [*known, *ALIASES])}")
+    resolved = {name: value for name, value in given.items() if name in known}
+    # Names that only rename come first: num_minibatches is worked out from what they say.
+    aliases = sorted((name for name in given if name not in known), key=lambda name: ALIASES[name][1] is not _same)
+    for name in aliases:
+        field, convert = ALIASES[name]
+        if field in resolved:
+            raise ValueError(f"{name}={given[name]!r} and {field}={resolved[field]!r} say the same thing. Give one.")
+        context = resolved if num_envs is None else resolved | {"num_envs": num_envs}
+        resolved[field] = convert(given[name], context)
+    return resolved
+
+
+def divisors_in_words(number: int, near: int) -> str:
+    """The divisors of a number that are closest to another, as a choice: "128, 256 or 512"."""
+    divisors = [n for n in range(1, number + 1) if number % n == 0]
+    closest = sorted(sorted(divisors, key=lambda n: abs(n - near))[:4])
+    return ", ".join(map(str, closest[:-1])) + f" or {closest[-1]}" if len(closest) > 1 else str(closest[0])
+
+
+def require(config: Any, name: str, accept: Callable[[Any], bool], range_in_words: str, fix: Any) -> None:
+    """Raises unless a field's value lies where it makes sense."""
+    value = getattr(config, name)
+    if not accept(value):
+        raise ValueError(f"{name}={value!r} must be {range_in_words}. A usual value is {fix}.")

@@ -1,0 +1,46 @@
+"""The `raceway` command: verbs, each of which calls one public function."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from gymnasium.error import Error as GymnasiumError
+
+from raceway.cli.parser import verbs
+from raceway.errors import UserError
+
+__all__ = ["main"]
+
+_USER = 2
+_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command line and returns its exit code: 2 for what the user can put right, 130 when interrupted."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if os.getcwd() not in sys.path:  # for environments of one's own: package.module:callable
+        sys.path.insert(0, os.getcwd())
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except (UserError, GymnasiumError) as error:
+        print(f"raceway: {error}", file=sys.stderr)
+        return _USER
+    except KeyboardInterrupt:
+        print("raceway: interrupted.", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:  # whoever read our output, such as head, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments[:1] == ["train"]:  # its options are a dataclass, not an argparse
+        from raceway.cli.train import run
+
+        return run(arguments[1:])
+    parsed = verbs().parse(arguments)
+    return int(parsed.run(parsed) or 0)

@@ -1,0 +1,90 @@
+"""Verbs and options by argparse, with suggestions for names that are nearly right."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import raceway
+from raceway.cli import verbs as actions
+from raceway.envs.catalog import did_you_mean
+
+
+class Parser(argparse.ArgumentParser):
+    """Suggests a near name where one is unknown."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs, allow_abbrev=False)
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Options that a verb does not know are its own error, which tells those it does."""
+        parsed, unknown = self.parse_known_args(arguments)
+        if unknown:
+            parser: Parser = parsed.parser
+            options = [each for action in parser._actions for each in action.option_strings if each.startswith("--")]
+            hint = did_you_mean(unknown[0].partition("=")[0], options)
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}.{hint}")
+        return parsed
+
+    def error(self, message: str) -> NoReturn:
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        if wrong:
+            message += did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))
+        super().error(message)
+
+
+def verbs() -> Parser:
+    """The parser of everything but `train`, which is listed here for the help."""
+    parser = Parser(prog="raceway", description=raceway.__doc__)
+    parser.add_argument("--version", action="version", version=f"raceway {raceway.__version__}")
+    parser.set_defaults(parser=parser)
+    added = parser.add_subparsers(dest="verb", required=True, metavar="verb", parser_class=Parser)
+    added.add_parser("train", help="train an agent: raceway train CartPole-v1", add_help=False)
+    _add_eval(added)
+    _add_play(added)
+    _add_list(added)
+    _add_graph(added)
+    _add_doctor(added)
+    return parser
+
+
+def _add(added: Any, name: str, about: str, run: Any) -> Parser:
+    parser: Parser = added.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+    parser.set_defaults(run=run, parser=parser)
+    return parser
+
+
+def _add_eval(added: Any) -> None:
+    parser = _add(added, "eval", "measure a run's policy in fresh environments", actions.evaluate)
+    parser.add_argument("folder", metavar="RUN", help="the folder of a run")
+    parser.add_argument("--episodes", type=int, default=100, help="how many (default: 100)")
+    parser.add_argument("--seed", type=int, default=0, help="of the environments (default: 0)")
+    parser.add_argument("--policy", choices=["best", "final"], help="which one (default: best, if there is one)")
+
+
+def _add_play(added: Any) -> None:
+    parser = _add(added, "play", "watch a policy: in a window, or as a video where there is no screen", actions.play)
+    parser.add_argument("what", metavar="RUN", help="the folder of a run; with --agent random, an environment")
+    parser.add_argument("--agent", choices=["policy", "random"], default="policy", help="who acts (default: policy)")
+    parser.add_argument("--episodes", type=int, default=3, help="how many (default: 3)")
+    parser.add_argument("--seed", type=int, default=0, help="of the environment (default: 0)")
+    parser.add_argument("--policy", choices=["best", "final"], help="which one (default: best, if there is one)")
+    parser.add_argument("--video", metavar="FILE", help="write an .mp4 file even if there is a screen")
+
+
+def _add_list(added: Any) -> None:
+    parser = _add(added, "list", "list what there is", actions.list_)
+    parser.add_argument("what", choices=["envs", "algos", "presets"])
+
+
+def _add_graph(added: Any) -> None:
+    parser = _add(added, "graph", "where the picture of a run's graph is", actions.graph)
+    parser.add_argument("folder", metavar="RUN", help="the folder of a run")
+    parser.add_argument("--mermaid", action="store_true", help="print it as Mermaid text instead")
+
+
+def _add_doctor(added: Any) -> None:
+    parser = _add(added, "doctor", "what this machine has, and what is missing", actions.doctor)
+    parser.add_argument("--directory", default="runs", help="where run folders shall go (default: runs)")

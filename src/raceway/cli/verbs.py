@@ -1,0 +1,77 @@
+"""What the verbs do: each calls one public function and prints what it returns."""
+
+from __future__ import annotations
+
+import argparse
+
+import raceway
+from raceway.report.words import clock, count, number
+
+
+def evaluate(parsed: argparse.Namespace) -> None:
+    found = raceway.evaluate(parsed.folder, parsed.episodes, seed=parsed.seed, which=parsed.policy)
+    spread = f"{number(found.mean)} ± {number(found.std)}"
+    print(f"return {spread} over {len(found.returns)} episodes of {number(found.length)} steps")
+
+
+def play(parsed: argparse.Namespace) -> None:
+    played = raceway.play(
+        parsed.what,
+        agent=parsed.agent,
+        episodes=parsed.episodes,
+        seed=parsed.seed,
+        which=parsed.policy,
+        video=parsed.video,
+    )
+    for index, (return_, length) in enumerate(zip(played.returns, played.lengths, strict=True), 1):
+        print(f"episode {index}: return {number(return_)}, {count(length)} steps")
+    if played.video is not None:
+        print(f"video: {played.video}")
+
+
+def list_(parsed: argparse.Namespace) -> None:
+    if parsed.what == "envs":
+        print("\n".join(raceway.list_envs()))
+    elif parsed.what == "algos":
+        from raceway.training.config import ALGORITHMS
+
+        print("\n".join(f"{name:<8}{about}" for name, about in ALGORITHMS.items()))
+    else:
+        print("\n".join(preset_lines()))
+
+
+def preset_lines() -> list[str]:
+    """The presets as a table, with what was measured."""
+    from raceway.training.presets import presets
+
+    rows = [("environment", "algo", "steps", "envs", "return", "time", "seeds")]
+    for each in presets():
+        found = each.result
+        measured = (
+            (f"{number(found.evaluation)} ({number(found.low)} to {number(found.high)})", clock(found.seconds))
+            if found
+            else ("not measured", "")
+        )
+        steps, envs = count(each.settings["total_steps"]), str(each.settings["num_envs"])
+        rows.append((each.env, each.algo, steps, envs, *measured, str(found.seeds) if found else ""))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def graph(parsed: argparse.Namespace) -> None:
+    from raceway.errors import RunFolderError
+    from raceway.training.folder import RunFolder
+
+    folder = RunFolder.open(parsed.folder)
+    path = folder.mermaid if parsed.mermaid else folder.graph
+    if not path.is_file():
+        raise RunFolderError(f"{folder.path} has no {path.name}: the run did not get as far as drawing it.")
+    print(path.read_text(encoding="utf-8") if parsed.mermaid else path, end="" if parsed.mermaid else "\n")
+
+
+def doctor(parsed: argparse.Namespace) -> int:
+    from raceway.report.doctor import examine, report
+
+    findings = examine(parsed.directory)
+    print(report(findings))
+    return 1 if any(finding.is_bad for finding in findings) else 0

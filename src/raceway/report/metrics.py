@@ -1,0 +1,142 @@
+"""Metrics of a run: one JSON object a line in metrics.jsonl, TensorBoard events, and Weights & Biases if asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Protocol
+
+from raceway.errors import MissingPackageError
+
+
+class _Sink(Protocol):
+    """Somewhere else that metrics go."""
+
+    def write(self, step: int, moment: float, values: Mapping[str, float]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class MetricsLog:
+    """Writes metrics to a run's folder.
+
+    A line of metrics.jsonl is strict JSON: `{"step": 2048, "time": 1794806400.123, "train/entropy": 0.69}`; the
+    time is the seconds since 1970. What is not finite becomes `null`. It is on disk, or with the system, when `write`
+    returns. TensorBoard and Weights & Biases are served by a thread of their own, some moments later.
+    """
+
+    def __init__(self, directory: Path | str, tensorboard: bool = True, wandb_project: str | None = None) -> None:
+        self._directory = Path(directory)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        # Where a package is missing, that is said now, not by a thread later.
+        sinks: list[_Sink] = [] if wandb_project is None else [_Wandb(self._directory, wandb_project)]
+        self._file: IO[str] | None = (self._directory / "metrics.jsonl").open("a", encoding="utf-8")
+        self._thread = _Writer(self._directory / "tensorboard" if tensorboard else None, sinks)
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """One line. Names with a slash are grouped by what is before it: `train/entropy`."""
+        if self._file is None:
+            raise ValueError("the metrics log is closed.")
+        numbers = {name: float(value) for name, value in values.items()}
+        line = {"step": int(step), "time": round(time.time(), 3)}
+        finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+        self._file.write(json.dumps(line | finite, allow_nan=False) + "\n")
+        self._file.flush()
+        self._thread.put(int(step), numbers)
+
+    def close(self) -> None:
+        """Returns when everything is written. May be called again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            self._thread.close()
+
+    def __enter__(self) -> MetricsLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Writer:
+    """A thread that serves the sinks in turn. What they raise is raised by `close`, once."""
+
+    def __init__(self, tensorboard: Path | None, sinks: list[_Sink]) -> None:
+        self._tensorboard = tensorboard
+        self._sinks = sinks
+        self._trouble: Exception | None = None
+        self._lines: queue.SimpleQueue[tuple[int, float, dict[str, float]] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        if tensorboard is not None or sinks:
+            self._thread = threading.Thread(target=self._serve, name="raceway.metrics", daemon=True)
+            self._thread.start()
+
+    def put(self, step: int, values: dict[str, float]) -> None:
+        if self._thread is not None:
+            self._lines.put((step, time.time(), values))
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._lines.put(None)
+            self._thread.join()
+            self._thread = None
+            if self._trouble is not None:
+                raise self._trouble
+
+    def _serve(self) -> None:
+        try:
+            if self._tensorboard is not None:  # imported here, for that takes its time
+                self._sinks.append(_TensorBoard(self._tensorboard))
+            while (line := self._lines.get()) is not None:
+                for sink in self._sinks:
+                    sink.write(*line)
+            for sink in self._sinks:
+                sink.close()
+        except Exception as error:  # training does not end because a disk is full
+            self._trouble = error
+
+
+class _TensorBoard:
+    """An event file. All values of a step make one event: an event each costs ten times as much."""
+
+    def __init__(self, directory: Path) -> None:
+        from tensorboardX.event_file_writer import EventFileWriter
+        from tensorboardX.proto.event_pb2 import Event
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        self._event, self._summary = Event, Summary
+        self._writer = EventFileWriter(str(directory))
+
+    def write(self, step: int, moment: float, values: Mapping[str, float]) -> None:
+        points = [self._summary.Value(tag=name, simple_value=value) for name, value in values.items()]
+        self._writer.add_event(self._event(wall_time=moment, step=step, summary=self._summary(value=points)))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _Wandb:
+    """A run of Weights & Biases."""
+
+    def __init__(self, directory: Path, project: str) -> None:
+        try:
+            import wandb
+        except ImportError:
+            raise MissingPackageError(
+                f"Weights & Biases is not installed, but log.wandb_project={project!r} asks for it. pip install wandb"
+            ) from None
+        self._run: Any = wandb.init(project=project, name=directory.name, dir=str(directory))
+
+    def write(self, step: int, moment: float, values: Mapping[str, float]) -> None:
+        self._run.log(dict(values), step=step)
+
+    def close(self) -> None:
+        self._run.finish()

@@ -1,0 +1,1 @@
+"""Training runs: settings, collectors, the learner, evaluation, and the folder that a run leaves behind."""

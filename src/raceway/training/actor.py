@@ -1,0 +1,44 @@
+"""An algorithm's policy as central inference calls it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from raceway.algos.ppo import PPO
+from raceway.algos.rollout import Scaling
+
+
+class _Placed(NamedTuple):
+    """Weights that are on the device already."""
+
+    params: Any
+    scaling: Scaling | None
+
+
+class JaxActor:
+    """Compiled once for each shape of group. The weights stay on the device for a round."""
+
+    def __init__(self, algorithm: PPO, seed: int) -> None:
+        self.num_logits = algorithm.action.num_logits
+        self._algorithm = algorithm
+        self._seed = seed
+
+    def put(self, params: np.ndarray, scaling: Scaling | None) -> _Placed:
+        """The weights, where they are computed with."""
+        if scaling is not None:
+            scaling = Scaling(*jax.device_put((scaling.mean, scaling.rate)))
+        return _Placed(jax.device_put(params), scaling)
+
+    def act(self, weights: _Placed, obs: Any, mask: Any, envs: np.ndarray, step: int, greedy: bool) -> tuple[Any, ...]:
+        """Actions, their log-probabilities, and values; the likeliest actions are for evaluation, and come alone."""
+        if greedy:
+            nothing = np.zeros(len(envs), np.float32)
+            return self._algorithm.greedy(*weights, obs, mask), nothing, nothing
+        return self._algorithm.act(*weights, obs, mask, self._seed, envs, np.uint32(step))
+
+    def value(self, weights: _Placed, obs: Any) -> Any:
+        """Of a group's observations."""
+        return self._algorithm.value(*weights, obs)

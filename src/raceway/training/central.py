@@ -1,0 +1,153 @@
+"""Central inference: batched JAX over fixed groups of environments, whatever they are; who is ready is served first.
+
+A group has always the same environments and the same shape: batches of changing shape would change the floats. So what
+is computed does not depend on who was ready when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from raceway.algos.rollout import Episodes, Rollout, Scaling, Weights
+from raceway.training.environments import env_seed
+from raceway.training.group import Group, mean_infos
+from raceway.training.sampler import Sampling
+from raceway.training.slots import Empty, Shape
+
+
+class Actor(Protocol):
+    """A policy as central inference calls it, on a whole group. Its arrays are NumPy's or JAX's."""
+
+    num_logits: int
+
+    def put(self, params: np.ndarray, scaling: Scaling | None) -> Any:
+        """The weights, where they are computed with."""
+
+    def act(self, weights: Any, obs: Any, mask: Any, envs: np.ndarray, step: int, greedy: bool) -> tuple[Any, ...]:
+        """Actions, their log-probabilities, and values."""
+
+    def value(self, weights: Any, obs: Any) -> Any: ...
+
+
+class CentralSampler:
+    """One thread computes the policy, others step the groups."""
+
+    def __init__(self, sampling: Sampling, make_actor: Callable[[], Actor], group_size: int | None = None) -> None:
+        self._sampling = sampling
+        self._make_actor = make_actor
+        self._group_size = group_size
+
+    def open(self) -> None:
+        """Makes the groups and resets them."""
+        sampling = self._sampling
+        self._actor = self._make_actor()
+        sizes = group_sizes(sampling, self._group_size)
+        threads = min(len(sizes), sampling.num_workers or len(sizes))
+        self._groups = [
+            Group(self._make(size, len(sizes)), sum(sizes[:index]), sampling.action_masks)
+            for index, size in enumerate(sizes)
+        ]
+        self.restart()
+        self._shape = self._shape_of(self._groups[0].env)
+        self._ready: SimpleQueue[tuple[Group, BaseException | None]] = SimpleQueue()
+        self._threads = ThreadPoolExecutor(threads, "raceway-group") if len(sizes) > 1 else None
+
+    def restart(self) -> None:
+        """Begins again, with the seeds of the beginning."""
+        for group in self._groups:
+            group.restart(env_seed(self._sampling.seed, self._sampling.purpose))
+
+    def _make(self, size: int, groups: int) -> VectorEnv:
+        sampling = self._sampling
+        workers = max(1, (sampling.num_workers or groups) // groups) if groups > 1 else sampling.num_workers
+        return sampling.source.make(size, num_workers=workers)
+
+    def _shape_of(self, env: VectorEnv) -> Shape:
+        has_masks = self._groups[0].mask is not None
+        return Shape(
+            env.single_observation_space,
+            env.single_action_space,
+            self._sampling.num_steps,
+            sum(group.size for group in self._groups),
+            num_logits=self._actor.num_logits if has_masks else None,
+            marks_valid=self._groups[0].resets_later,
+        )
+
+    def collect(self, weights: Weights, round_: int, empty: Empty) -> tuple[Rollout, Episodes]:
+        """T steps of every environment."""
+        start = perf_counter()
+        slots = self._shape.slots(empty)
+        here = self._actor.put(weights.params, weights.scaling)
+        first_step = round_ * self._sampling.num_steps
+        for group in self._groups:
+            group.begin(slots)
+            self._serve(group, here, first_step)
+        at_work = len(self._groups)
+        while at_work:
+            group, error = self._ready.get()
+            if error is not None:
+                raise error
+            if (last := group.last_observations()) is not None:
+                group.keep_last_values(np.asarray(self._actor.value(here, last)))
+            group.advance()
+            if group.time < self._sampling.num_steps:
+                self._serve(group, here, first_step)
+            else:
+                group.end(np.asarray(self._actor.value(here, group.observations)))
+                at_work -= 1
+        infos = mean_infos(group.info_sums for group in self._groups)
+        return slots.rollout(weights), slots.episodes(infos, perf_counter() - start)
+
+    def _serve(self, group: Group, weights: Any, first_step: int) -> None:
+        """Computes a group's actions and lets it step."""
+        step = first_step + group.time
+        results = self._actor.act(weights, group.observations, group.mask, group.envs, step, self._sampling.greedy)
+        actions, log_probs, values = (np.asarray(each) for each in results)
+        group.keep_actions(actions, log_probs, values)
+        if self._threads is None:
+            self._step(group)
+        else:
+            self._threads.submit(self._step, group)
+
+    def _step(self, group: Group) -> None:
+        try:
+            group.step()
+        except BaseException as error:
+            self._ready.put((group, error))
+        else:
+            self._ready.put((group, None))
+
+    def close(self) -> None:
+        """Ends the threads and the environments."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+        for group in self._groups:
+            group.env.close()
+
+
+def group_sizes(sampling: Sampling, wanted: int | None) -> list[int]:
+    """How the environments are shared out: equal groups, since each shape is compiled once."""
+    total = sampling.num_envs
+    if sampling.source.is_single:
+        if wanted not in (None, total):
+            raise ValueError(
+                f"group_size={wanted}, but the vector environment that was given steps all of its {total} at once. "
+                "Give a callable that makes one environment instead."
+            )
+        return [total]
+    # While one half is stepped the other can be served; Python's environments hold the interpreter's lock anyway.
+    size = wanted or (total // 2 if sampling.source.is_native and total % 2 == 0 else total)
+    if total % size:
+        near = [n for n in range(1, total + 1) if total % n == 0]
+        raise ValueError(
+            f"num_envs={total} cannot be split into groups of group_size={size}: {total} is not a multiple of {size}. "
+            f"Use group_size {', '.join(map(str, near[:-1]))} or {near[-1]}."
+        )
+    return [size] * (total // size)

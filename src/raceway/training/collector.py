@@ -1,0 +1,35 @@
+"""The collector: runs every environment for a round under the weights it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from raceway.algos.rollout import Episodes, Rollout, Weights
+from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
+from raceway.training.sampler import Sampler
+
+
+class Collector(Reactor):
+    """Turns weights into rollouts."""
+
+    weights = Input[Weights]()
+    rollout = Output[Rollout]()
+    episodes = Output[Episodes]()
+
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler = sampler
+
+    @reaction(startup)
+    def open(self) -> None:
+        self._sampler.open()
+
+    @reaction(weights, effects=(rollout, episodes))
+    def collect(self, weights: Weights) -> Iterator[Effect[Any]]:
+        rollout, episodes = self._sampler.collect(weights, self.round, self.rollout.empty)
+        yield self.rollout(rollout)
+        yield self.episodes(episodes)
+
+    @reaction(shutdown)
+    def close(self) -> None:
+        self._sampler.close()

@@ -1,0 +1,151 @@
+"""The settings of a training run: a tree of dataclasses. The text under a field is its help on the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from raceway.algos.configs import NetworkConfig, PPOConfig
+from raceway.envs.catalog import did_you_mean
+from raceway.errors import SettingError
+from raceway.training.settings import fitted, types_of
+
+ALGORITHMS: Mapping[str, str] = {"ppo": "Proximal Policy Optimization (Schulman et al. 2017)"}
+"""What `algo` may be. Each has a group of settings of the same name."""
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Evaluation beside training: greedy episodes in environments of their own. The best policy is kept."""
+
+    enabled: bool = True
+    """Whether to evaluate at all. Without it the policy of the end is the only one kept."""
+    times: int = 10
+    """How often over the whole run, evenly spread; the last is at its end."""
+    episodes: int = 10
+    """Episodes of each evaluation."""
+    num_envs: int | None = None
+    """Environments that they run in. None: one for each episode, so that short ones are not counted more often."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, "evaluation.times", self.times)
+        _at_least(1, "evaluation.episodes", self.episodes)
+        _at_least(1, "evaluation.num_envs", self.num_envs)
+
+
+@dataclass(frozen=True)
+class LogConfig:
+    """What a run leaves behind, and what it says meanwhile."""
+
+    directory: str = "runs"
+    """Where run folders go: <directory>/<env>/<algo>-<seed>-<time>."""
+    name: str | None = None
+    """The run folder's own name instead of <algo>-<seed>-<time>."""
+    tensorboard: bool = True
+    """Whether to write TensorBoard events, beside metrics.jsonl."""
+    wandb_project: str | None = None
+    """A Weights & Biases project to log to as well (pip install wandb)."""
+    interval_s: float = 10.0
+    """Seconds between lines where the output is not a terminal."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __post_init__(self) -> None:
+        if not self.interval_s > 0:
+            raise SettingError(f"log.interval_s={self.interval_s} must be above 0.")
+        if self.name is not None and (not self.name or "/" in self.name or self.name in (".", "..")):
+            raise SettingError(f"log.name={self.name!r} is no name for a folder: it goes into log.directory and env.")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """All settings of a run."""
+
+    env: str
+    """The environment: a name (raceway list envs), any Gymnasium id, or package.module:callable."""
+    env_args: dict[str, Any] = field(default_factory=dict)
+    """Its keyword arguments."""
+    algo: str = "ppo"
+    """The algorithm (raceway list algos)."""
+    schedule: Literal["concurrent", "serial"] = "concurrent"
+    """concurrent: collect while learning, always one update behind. serial: collect and learn in turns."""
+    seed: int = 1
+    """The same seed gives the same bits, whatever the number of workers."""
+    total_steps: int = 1_000_000
+    """Environment steps in all, rounded up to whole rounds."""
+    num_envs: int = 8
+    """Environments that run side by side. Part of the algorithm: another number gives another result."""
+    num_workers: int | None = None
+    """Threads that step them. None: the CPUs there are. Changes the speed, never the result."""
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """Where the learner computes. auto: a GPU if JAX sees one."""
+    collector: Literal["auto", "worker", "central"] = "auto"
+    """worker: the policy runs inside the native workers. central: batched inference, for any environment or network."""
+    group_size: int | None = None
+    """Environments that central inference serves together; must divide num_envs. None: chosen by their number."""
+    action_masks: bool = True
+    """Whether to heed the "action_mask" that an environment puts into its infos."""
+    preset: bool = True
+    """Whether to start from the settings that are known to work for the environment (raceway list presets)."""
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    """Settings of PPO."""
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    """The shape of policy and value function."""
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    """Evaluation beside training."""
+    log: LogConfig = field(default_factory=LogConfig)
+    """What is written and said."""
+
+    def __post_init__(self) -> None:
+        if self.algo not in ALGORITHMS:
+            there_are = f"There are: {', '.join(ALGORITHMS)}."
+            raise SettingError(f"No algorithm {self.algo!r}.{did_you_mean(self.algo, ALGORITHMS)} {there_are}")
+        if not self.env:
+            raise SettingError("env is empty. Name an environment, such as CartPole-v1 (raceway list envs).")
+        if not 0 <= self.seed < 2**64:
+            raise SettingError(f"seed={self.seed} is out of range. Use a number from 0 to 2**64 - 1.")
+        for name in ("total_steps", "num_envs", "num_workers", "group_size"):
+            _at_least(1, name, getattr(self, name))
+        if self.group_size is not None and self.num_envs % self.group_size:
+            divisors = [str(n) for n in range(1, self.num_envs + 1) if self.num_envs % n == 0]
+            raise SettingError(
+                f"num_envs={self.num_envs} cannot be split into groups of group_size={self.group_size}. "
+                f"Use {', '.join(divisors[:-1]) + ' or ' if divisors[1:] else ''}{divisors[-1]}."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return _plain(dataclasses.asdict(self))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
+        """What `to_dict` gave. Settings that it lacks have their defaults."""
+        return _built(cls, values, "")
+
+
+def _built(kind: Any, values: Mapping[str, Any], prefix: str) -> Any:
+    types = types_of(kind)
+    given = {}
+    for name, value in values.items():
+        if name not in types:
+            raise SettingError(f"No setting {prefix + name!r}.{did_you_mean(name, types)}")
+        nested = dataclasses.is_dataclass(types[name]) and isinstance(value, Mapping)
+        given[name] = (
+            _built(types[name], value, f"{prefix}{name}.") if nested else fitted(prefix + name, value, types[name])
+        )
+    return kind(**given)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _at_least(least: int, name: str, value: int | None) -> None:
+    if value is not None and value < least:
+        raise SettingError(f"{name}={value} is out of range. Use a number from {least} up.")

@@ -1,0 +1,57 @@
+"""Evaluation: greedy episodes in environments of their own, the same ones every time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from raceway.algos.rollout import Weights
+from raceway.training.sampler import Sampler
+
+CHUNK_STEPS = 128
+_MOST_STEPS = 100_000
+"""An episode that takes longer is given up: without a time limit it might never end."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a policy reached."""
+
+    version: int
+    """How many updates were behind it."""
+    steps: int
+    """How many environment steps of training."""
+    returns: tuple[float, ...]
+    """Of each episode that ended."""
+    lengths: tuple[int, ...]
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.returns)) if self.returns else float("nan")
+
+    @property
+    def std(self) -> float:
+        return float(np.std(self.returns)) if self.returns else float("nan")
+
+    @property
+    def length(self) -> float:
+        return float(np.mean(self.lengths)) if self.lengths else float("nan")
+
+
+def evaluate_weights(sampler: Sampler, weights: Weights, num_envs: int, episodes: int, steps: int) -> Evaluation:
+    """Lets every environment end its share of the episodes: taking those that end first would favour short ones."""
+    sampler.restart()
+    wanted = np.full(num_envs, episodes // num_envs) + (np.arange(num_envs) < episodes % num_envs)
+    returns: list[float] = []
+    lengths: list[int] = []
+    for chunk in range(_MOST_STEPS // CHUNK_STEPS):
+        _, ended = sampler.collect(weights, chunk, np.empty)
+        for env, return_, length in zip(ended.envs, ended.returns, ended.lengths, strict=True):
+            if wanted[env] > 0:
+                wanted[env] -= 1
+                returns.append(float(return_))
+                lengths.append(int(length))
+        if not wanted.any():
+            break
+    return Evaluation(weights.version, steps, tuple(returns), tuple(lengths))

@@ -1,0 +1,49 @@
+"""The evaluator: tries candidates beside the training, in a process of its own, and keeps the best."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from raceway.algos.rollout import Weights
+from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
+from raceway.training.evaluation import Evaluation, evaluate_weights
+from raceway.training.policy_files import Best
+from raceway.training.sampler import Sampler
+
+_NICENESS = 10
+"""Training comes first: when CPUs are scarce it gets about nine tenths of them."""
+
+
+class Evaluator(Reactor):
+    """Evaluates the newest candidate; those that come meanwhile are passed over."""
+
+    candidate = Input[Weights]()
+    evaluations = Output[list[Evaluation]]()
+    """All so far: over a connection that keeps only the latest value, none is lost."""
+
+    def __init__(self, sampler: Sampler, best: Best, num_envs: int, episodes: int, steps_per_round: int) -> None:
+        self._sampler = sampler
+        self._best = best
+        self._num_envs = num_envs
+        self._episodes = episodes
+        self._steps_per_round = steps_per_round
+        self._evaluations: list[Evaluation] = []
+
+    @reaction(startup)
+    def open(self) -> None:
+        # Of this thread alone, and of those that it starts: nothing else is slowed if it shares its process.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        self._sampler.open()
+
+    @reaction(candidate, effects=evaluations)
+    def evaluate(self, candidate: Weights) -> Effect[list[Evaluation]]:
+        steps = candidate.version * self._steps_per_round
+        found = evaluate_weights(self._sampler, candidate, self._num_envs, self._episodes, steps)
+        self._best.offer(candidate, found)
+        self._evaluations.append(found)
+        return self.evaluations(list(self._evaluations))
+
+    @reaction(shutdown)
+    def close(self) -> None:
+        self._sampler.close()

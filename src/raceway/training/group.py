@@ -1,0 +1,165 @@
+"""Some environments that are stepped together, and where their part of a round is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from raceway.algos.spaces import environment_actions
+from raceway.training.slots import Slots, read, write
+
+InfoSums = dict[str, tuple[float, int]]
+"""By name: the sum of a scalar info entry, and of how many it is."""
+
+_NOT_METRICS = frozenset({"episode", "final_obs", "final_info", "env_id", "fault"})
+
+
+class Group:
+    """A vector environment with a place in the round: columns `first` to `first + size`."""
+
+    def __init__(self, env: VectorEnv, first: int, heeds_masks: bool) -> None:
+        self.env = env
+        self.size = env.num_envs
+        self.envs = np.arange(first, first + self.size, dtype=np.uint32)
+        self.time = 0
+        self.info_sums: InfoSums = {}
+        mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self.resets_later = mode == AutoresetMode.NEXT_STEP
+        self._resets_itself = mode != AutoresetMode.DISABLED
+        self._heeds_masks = heeds_masks
+        self._for_env = environment_actions(env.single_action_space)
+        self._columns = slice(first, first + self.size)
+
+    def restart(self, first_seed: int) -> None:
+        """Begins an episode in each environment; the first of all groups has the first seed."""
+        self._returns = np.zeros(self.size)
+        self._lengths = np.zeros(self.size, np.int32)
+        self._is_resetting = np.zeros(self.size, bool)
+        self._current, infos = self.env.reset(seed=first_seed + self._columns.start)
+        self.mask = self._mask_of(infos)
+
+    @property
+    def observations(self) -> Any:
+        """What the policy is to act on: rows of the round, in the types that are kept."""
+        return read(self._slots.obs, (self.time, self._columns))
+
+    def begin(self, slots: Slots) -> None:
+        """A new round, which goes on where the last one ended."""
+        self._slots = slots
+        self.time = 0
+        self.info_sums = {}
+        write(slots.obs, (0, self._columns), self._current)
+
+    def keep_actions(self, actions: np.ndarray, log_probs: np.ndarray, values: np.ndarray) -> None:
+        """Writes what the policy has drawn. What is not finite never reaches an environment."""
+        if not (np.isfinite(log_probs).all() and np.isfinite(values).all() and np.isfinite(actions).all()):
+            bad = ~np.isfinite(log_probs + values)
+            env = int(self.envs[int(np.argmax(bad))])
+            raise FloatingPointError(
+                f"the policy's output for environment {env} at step {self.time} of the round is not finite. Its "
+                "observation or its weights hold NaN or infinity; normalised observations or a lower learning rate "
+                "may help."
+            )
+        here = self.time, self._columns
+        slots = self._slots
+        slots.actions[here], slots.log_probs[here], slots.values[here] = actions, log_probs, values
+        if slots.action_mask is not None:
+            slots.action_mask[here] = self.mask
+        self._actions = self._for_env(actions)
+
+    def step(self) -> None:
+        """Steps the environments; `advance` writes what came of it. This alone runs beside other groups."""
+        self._result = self.env.step(self._actions)
+
+    def last_observations(self) -> Any:
+        """A whole group's observations, with the true last ones of truncated episodes; None if there are none."""
+        obs, _, terminated, truncated, infos = self._result
+        cut_off = truncated & ~terminated & ~self._is_resetting
+        if not cut_off.any():
+            return None
+        batch = read(self._slots.obs, (self.time, self._columns))
+        batch = _copied(batch)
+        if self.resets_later or not self._resets_itself:
+            write(batch, cut_off, read(obs, cut_off))
+            return batch
+        for row in np.flatnonzero(cut_off).tolist():
+            write(batch, row, infos["final_obs"][row])
+        return batch
+
+    def keep_last_values(self, values: np.ndarray) -> None:
+        """Of `last_observations`; only those of truncated episodes mean something."""
+        self._last_values = values
+
+    def advance(self) -> None:
+        """Writes the outcome of a step and goes on to the next row."""
+        obs, rewards, terminated, truncated, infos = self._result
+        here = self.time, self._columns
+        slots = self._slots
+        slots.rewards[here], slots.terminated[here], slots.truncated[here] = rewards, terminated, truncated
+        cut_off = truncated & ~terminated & ~self._is_resetting
+        slots.final_values[here] = np.where(cut_off, self._last_values, 0.0) if cut_off.any() else 0.0
+        if slots.valid is not None:
+            slots.valid[here] = ~self._is_resetting
+        ended = terminated | truncated
+        self._count(here, np.asarray(rewards), ended)
+        _add_infos(self.info_sums, infos, self.size)
+        if self.resets_later:
+            self._is_resetting = ended
+        elif not self._resets_itself and ended.any():
+            obs, infos = self.env.reset(options={"reset_mask": ended})
+        if (mask := self._mask_of(infos)) is not None:
+            self.mask = mask
+        self._current = obs
+        self.time += 1
+        write(slots.obs, (self.time, self._columns), obs)
+
+    def _count(self, here: Any, rewards: np.ndarray, ended: np.ndarray) -> None:
+        self._returns += rewards
+        self._lengths += ~self._is_resetting
+        self._slots.episode_returns[here] = np.where(ended, self._returns, 0.0)
+        self._slots.episode_lengths[here] = np.where(ended, self._lengths, 0)
+        self._returns[ended] = 0.0
+        self._lengths[ended] = 0
+
+    def end(self, values: np.ndarray) -> None:
+        """The values of the observations that the round ends with."""
+        self._slots.values[self.time, self._columns] = values
+
+    def _mask_of(self, infos: Mapping[str, Any]) -> np.ndarray | None:
+        if not self._heeds_masks or "action_mask" not in infos:
+            return None
+        masks = infos["action_mask"]
+        if masks.dtype == object:
+            masks = np.stack(list(masks))
+        return np.ascontiguousarray(masks.reshape(self.size, -1), dtype=bool)
+
+
+def mean_infos(all_sums: Iterable[InfoSums]) -> dict[str, float]:
+    """The mean of every scalar info entry over a round, added up group by group."""
+    totals: InfoSums = {}
+    for sums in all_sums:
+        for name, (value, count) in sums.items():
+            before, counted = totals.get(name, (0.0, 0))
+            totals[name] = before + value, counted + count
+    return {name: value / count for name, (value, count) in totals.items() if count}
+
+
+def _add_infos(sums: InfoSums, infos: Mapping[str, Any], size: int) -> None:
+    for name, values in infos.items():
+        if name.startswith("_") or name in _NOT_METRICS or not isinstance(values, np.ndarray):
+            continue
+        if values.shape != (size,) or values.dtype.kind not in "fiub":
+            continue
+        present = infos.get(f"_{name}")
+        there = values if present is None else values[present]
+        before, counted = sums.get(name, (0.0, 0))
+        sums[name] = before + float(there.sum(dtype=np.float64)), counted + len(there)
+
+
+def _copied(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {name: _copied(part) for name, part in tree.items()}
+    return tuple(map(_copied, tree)) if isinstance(tree, tuple) else tree.copy()

@@ -1,0 +1,132 @@
+"""The learner: turns each round's rollout into new weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from raceway.algos.moments import Normaliser
+from raceway.algos.ppo import PPO
+from raceway.algos.rollout import Rollout, Weights
+from raceway.graph import Effect, Input, Output, Reactor, reaction, startup
+from raceway.training.chain import BEGINNING, link
+from raceway.training.dump import write_dump
+from raceway.training.slots import Shape
+
+
+_MUST_BE_FINITE = ("policy_loss", "value_loss", "entropy", "gradient_norm")
+
+
+class DivergedError(RuntimeError):
+    """Something that was learned is not a finite number."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one update tells the report."""
+
+    round: int
+    lag: int
+    """How many updates the rollout's weights were behind the parameters that learned from it: of every minibatch."""
+    values: dict[str, float]
+    """The algorithm's metrics, each the mean over the round's minibatches."""
+    digest: str
+    """The hash chain's line."""
+    seconds: float
+    """How long it took."""
+
+
+class Learner(Reactor):
+    """Turns rollouts into weights, one update after the other."""
+
+    rollout = Input[Rollout]()
+    weights = Output[Weights]()
+    candidate = Output[Weights]()
+    """Now and then: weights to be evaluated."""
+    progress = Output[Progress]()
+
+    def __init__(
+        self,
+        algorithm: PPO,
+        seed: int,
+        normaliser: Normaliser,
+        shape: Shape,
+        rounds: int,
+        candidate_every: int,
+        dumps: Path | None,
+    ) -> None:
+        self._algorithm = algorithm
+        self._seed = seed
+        self._state = algorithm.init(seed)
+        self._normaliser = normaliser
+        self._shape = shape
+        self._rounds = rounds
+        self._candidate_every = candidate_every
+        self._dumps = dumps
+        self._version = 0
+        self._digest = BEGINNING
+
+    @property
+    def current(self) -> Weights:
+        """The weights after the last update."""
+        # A copy: the parameters' own memory is used again by later updates.
+        params = np.array(self._algorithm.policy(self._state))
+        return Weights(self._version, params, self._normaliser.scaling())
+
+    @property
+    def digest(self) -> str:
+        """The last line of the hash chain."""
+        return self._digest
+
+    @reaction(startup)
+    def compile(self) -> None:
+        """Before the first round, so that it is not the first round that takes so long."""
+        example = self._shape.slots(np.zeros).rollout(self.current)
+        self._algorithm.update(self._state, example, 0.0, self._seed, 0)
+
+    @reaction(rollout, effects=(weights, candidate, progress))
+    def learn(self, rollout: Rollout) -> Iterator[Effect[Any]]:
+        start = perf_counter()
+        lag = self._version - rollout.version
+        metrics = self._update(rollout)
+        current = self.current
+        yield self.weights(current)
+        if self._is_candidate(self.round + 1):
+            yield self.candidate(current)
+        # What follows is off the collector's way.
+        self._digest = link(self._digest, rollout, current.params)
+        values = {name: float(np.mean(value)) for name, value in metrics.items()}
+        yield self.progress(Progress(self.round, lag, values, self._digest, perf_counter() - start))
+
+    def _is_candidate(self, rounds: int) -> bool:
+        """The weights of the end are evaluated when training is over."""
+        return self._candidate_every > 0 and rounds % self._candidate_every == 0 and rounds < self._rounds
+
+    def _update(self, rollout: Rollout) -> dict[str, np.ndarray]:
+        scaled = self._normaliser.absorb(rollout)
+        before = self._state
+        # The call returns before it has read the rollout, whose memory is used again: the metrics are waited for.
+        state, found = self._algorithm.update(before, scaled, self.round / self._rounds, self._seed, self.round)
+        metrics = {name: np.asarray(value) for name, value in found.items()}
+        if not all(np.isfinite(metrics[name]).all() for name in _MUST_BE_FINITE):
+            raise self._diverged(before, scaled, metrics)
+        self._state = state
+        self._version += 1
+        return metrics
+
+    def _diverged(self, state: Any, rollout: Rollout, metrics: dict[str, np.ndarray]) -> DivergedError:
+        culprit = self._algorithm.culprit(state, rollout, metrics)
+        params = np.array(self._algorithm.policy(state))
+        where = ""
+        if self._dumps is not None:
+            path = write_dump(self._dumps, self.round, {"rollout": rollout, "params": params, "metrics": metrics})
+            where = f" What went in is in {path}."
+        return DivergedError(
+            f"Round {self.round}: {culprit}.{where} A lower learning_rate, a smaller max_grad_norm or normalised "
+            "observations and rewards may help; if the environment gives NaN, mend it there."
+        )

@@ -1,0 +1,109 @@
+"""Policies to use: `raceway.load(run).act(obs)`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+
+from raceway.algos.ppo import PPO
+from raceway.algos.rollout import Weights
+from raceway.algos.spaces import environment_actions, flatten, observation_leaves, unflatten
+from raceway.errors import UserError
+from raceway.training.actor import JaxActor
+from raceway.training.config import TrainConfig
+from raceway.training.environments import EnvSource
+from raceway.training.evaluation import Evaluation
+from raceway.training.folder import RunFolder
+from raceway.training.policy_files import read_policy
+from raceway.training.programs import Setup, evaluated
+
+
+class Policy:
+    """A trained policy. It needs no environment."""
+
+    def __init__(self, config: TrainConfig, weights: Weights, observation_space: Space, action_space: Space,
+                 network: Any = None, seed: int = 0) -> None:  # fmt: skip
+        self.config = config
+        self.weights = weights
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self._leaves = observation_leaves(observation_space)
+        self._for_env = environment_actions(action_space)
+        self._actor = JaxActor(PPO(config.ppo, observation_space, action_space, network or config.network), seed)
+        self._here = self._actor.put(weights.params, weights.scaling)
+        self._calls = 0
+
+    @property
+    def env(self) -> str:
+        """The environment that it was trained in."""
+        return self.config.env
+
+    @property
+    def env_args(self) -> Mapping[str, Any]:
+        return self.config.env_args
+
+    def act(self, obs: Any, *, greedy: bool = True, action_mask: Any = None) -> Any:
+        """The action for an observation, or the actions for a batch of them, as the environment takes them."""
+        batch, is_single = self._batched(obs)
+        size = len(flatten(self.observation_space, batch)[0])
+        mask = None
+        if action_mask is not None:
+            mask = np.asarray(action_mask, bool).reshape(size, self._actor.num_logits)
+        drawn, _, _ = self._actor.act(self._here, batch, mask, np.arange(size, dtype=np.uint32), self._calls, greedy)
+        self._calls += 1
+        actions = self._for_env(np.asarray(drawn))
+        return actions[0] if is_single else actions
+
+    def _batched(self, obs: Any) -> tuple[Any, bool]:
+        arrays = [np.asarray(leaf, dtype=kind.dtype) for leaf, kind in self._pairs(obs)]
+        extra = {array.ndim - len(leaf.shape) for array, leaf in zip(arrays, self._leaves, strict=True)}
+        fits = all(a.shape[a.ndim - len(k.shape) :] == k.shape for a, k in zip(arrays, self._leaves, strict=True))
+        if not fits or extra not in ({0}, {1}):
+            shapes = ", ".join(str(array.shape) for array in arrays)
+            raise ValueError(
+                f"an observation of shape {shapes} is neither one of {self.observation_space} nor a batch of them."
+            )
+        is_single = extra == {0}
+        return unflatten(self.observation_space, [array[None] if is_single else array for array in arrays]), is_single
+
+    def _pairs(self, obs: Any) -> list[tuple[Any, Any]]:
+        return list(zip(flatten(self.observation_space, obs), self._leaves, strict=True))
+
+    def __repr__(self) -> str:
+        return f"Policy({self.env}, {self.config.algo}, {self.weights.version} updates)"
+
+
+def load(run: str | os.PathLike[str], which: str | None = None, network: Any = None) -> Policy:
+    """The policy of a run: "best" or "final"; None: the best, or the final one if none was evaluated.
+
+    A run with a network of your own needs the same (init, apply) pair again.
+    """
+    folder = RunFolder.open(run)
+    content = read_policy(folder.policy(which))
+    if content.facts.get("has_own_network") and network is None:
+        raise UserError(
+            f"{folder.path} was trained with a network of your own. Give the same pair: network=(init, apply)."
+        )
+    config = folder.read_config()
+    return Policy(config, content.weights, content.observation_space, content.action_space, network)
+
+
+def evaluate(
+    run: str | os.PathLike[str],
+    episodes: int = 100,
+    *,
+    seed: int = 0,
+    which: str | None = None,
+    num_envs: int | None = None,
+    network: Any = None,
+) -> Evaluation:
+    """Greedy episodes of a run's policy in fresh environments."""
+    policy = load(run, which, network)
+    config = policy.config
+    setup = Setup.of(config, EnvSource(config.env, config.env_args), network)
+    layout = setup.algorithm().native_layout()
+    return evaluated(setup, layout, policy.weights, min(num_envs or 16, episodes), episodes, seed)

@@ -1,0 +1,96 @@
+"""Policies on disk: parameters and the normaliser's statistics as safetensors, what they belong to as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+
+from raceway.algos.rollout import Scaling, Weights
+from raceway.algos.spaces import flatten, observation_leaves, unflatten
+from raceway.training.described_spaces import describe, described
+from raceway.training.evaluation import Evaluation
+from raceway.training.folder import POLICY_ARRAYS, POLICY_FACTS, read_arrays, read_json, write_arrays, write_json
+
+
+@dataclass(frozen=True)
+class PolicyFile:
+    """Where a policy is kept, and what is told about it."""
+
+    directory: Path
+    observation_space: Space
+    action_space: Space
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def write(self, weights: Weights, evaluation: Evaluation | None = None) -> None:
+        """Replaces the policy that is there."""
+        arrays = {"params": weights.params}
+        if weights.scaling is not None:
+            for name in ("mean", "rate"):
+                leaves = flatten(self.observation_space, getattr(weights.scaling, name))
+                arrays |= {f"{name}.{i}": leaf for i, leaf in enumerate(leaves) if leaf is not None}
+        facts = {
+            **self.facts,
+            "version": weights.version,
+            "observation_space": describe(self.observation_space),
+            "action_space": describe(self.action_space),
+        }
+        if evaluation is not None:
+            returns = {"return": evaluation.mean, "return_std": evaluation.std, "episodes": len(evaluation.returns)}
+            facts["evaluation"] = {"steps": evaluation.steps, **returns} if evaluation.returns else None
+        write_arrays(self.directory / POLICY_ARRAYS, arrays)
+        write_json(self.directory / POLICY_FACTS, facts)
+
+
+@dataclass(frozen=True)
+class PolicyContent:
+    """What is in a policy's folder."""
+
+    weights: Weights
+    observation_space: Space
+    action_space: Space
+    facts: Mapping[str, Any]
+
+
+def read_policy(directory: Path) -> PolicyContent:
+    """What `PolicyFile.write` wrote."""
+    facts = read_json(directory / POLICY_FACTS)
+    arrays = read_arrays(directory / POLICY_ARRAYS)
+    space = described(facts["observation_space"])
+    return PolicyContent(
+        Weights(int(facts["version"]), arrays["params"], _scaling(space, arrays)),
+        space,
+        described(facts["action_space"]),
+        facts,
+    )
+
+
+def _scaling(space: Space, arrays: Mapping[str, np.ndarray]) -> Scaling | None:
+    if not any(name.startswith("mean.") for name in arrays):
+        return None
+    count = len(observation_leaves(space))
+    trees = [unflatten(space, [arrays.get(f"{name}.{i}") for i in range(count)]) for name in ("mean", "rate")]
+    return Scaling(*trees)
+
+
+class Best:
+    """Keeps the policy whose evaluation was best so far. How good that was stands with it, on disk."""
+
+    def __init__(self, file: PolicyFile) -> None:
+        self._file = file
+
+    @property
+    def score(self) -> float | None:
+        """The mean return of the one that is kept; None if there is none."""
+        path = self._file.directory / POLICY_FACTS
+        return float(read_json(path)["evaluation"]["return"]) if path.is_file() else None
+
+    def offer(self, weights: Weights, evaluation: Evaluation) -> None:
+        """Keeps it, if no earlier one was as good."""
+        score = self.score
+        if evaluation.returns and (score is None or evaluation.mean > score):
+            self._file.write(weights, evaluation)

@@ -1,0 +1,246 @@
+"""The graph of a training run. The schedule is the delay of one connection: how many updates later weights are used."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gymnasium import Space
+from gymnasium.vector import AutoresetMode
+
+from raceway._core import usable_cpus
+from raceway.algos.moments import Normaliser
+from raceway.algos.ppo import PPO
+from raceway.algos.rollout import Weights
+from raceway.algos.spaces import action_parts
+from raceway.errors import SettingError
+from raceway.graph import Processes, Program
+from raceway.report.console import Console
+from raceway.report.metrics import MetricsLog
+from raceway.training.collector import Collector
+from raceway.training.config import TrainConfig
+from raceway.training.environments import EnvSource
+from raceway.training.evaluation import CHUNK_STEPS, Evaluation, evaluate_weights
+from raceway.training.evaluator import Evaluator
+from raceway.training.folder import RunFolder
+from raceway.training.learner import Learner
+from raceway.training.policy_files import Best, PolicyFile
+from raceway.training.reporter import Reporter, Reporting
+from raceway.training.sampler import Sampler, Sampling
+from raceway.training.slots import Shape
+
+DELAYS = {"serial": 1, "concurrent": 2}
+"""The rounds from an update to the rollout that is collected under it."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A run's settings, and what follows from them and from its environment."""
+
+    config: TrainConfig
+    source: EnvSource
+    observation_space: Space
+    action_space: Space
+    has_masks: bool
+    """Whether the environment tells which actions are allowed, and that is heeded."""
+    resets_later: bool
+    """Whether some rows are no transitions, since episodes are reset on the next step."""
+    network: Any = None
+    """A user's own (init, apply) pair; None: the one that the settings describe."""
+
+    @classmethod
+    def of(cls, config: TrainConfig, source: EnvSource, network: Any = None) -> Setup:
+        """Looks at the environment's spaces."""
+        env = source.make(config.num_envs if source.is_single else 1)
+        _, infos = env.reset(seed=0)
+        has_masks = config.action_masks and "action_mask" in infos
+        later = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP
+        spaces = env.single_observation_space, env.single_action_space
+        if not source.is_single:
+            env.close()
+        return cls(config, source, *spaces, has_masks, later, network)
+
+    @property
+    def steps_per_round(self) -> int:
+        return self.config.ppo.n_steps * self.config.num_envs
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether there is an evaluator: it needs environments of its own."""
+        return self.config.evaluation.enabled and not self.source.is_single
+
+    @property
+    def shape(self) -> Shape:
+        """Of a round's arrays."""
+        logits = action_parts(self.action_space).num_logits if self.has_masks else None
+        sizes = self.config.ppo.n_steps, self.config.num_envs
+        return Shape(self.observation_space, self.action_space, *sizes, logits, self.resets_later)
+
+    @property
+    def rounds(self) -> int:
+        return math.ceil(self.config.total_steps / self.steps_per_round)
+
+    def algorithm(self) -> PPO:
+        """The algorithm, for these spaces."""
+        config = self.config
+        return PPO(config.ppo, self.observation_space, self.action_space, self.network or config.network)
+
+    def policy_file(self, directory: Path) -> PolicyFile:
+        """Where a policy of this run is kept."""
+        config = self.config
+        facts = {"env": config.env, "env_args": config.env_args, "algo": config.algo, "seed": config.seed}
+        return PolicyFile(directory, self.observation_space, self.action_space, facts)
+
+
+def make_sampler(setup: Setup, layout: dict[str, Any] | None, sampling: Sampling) -> Sampler:
+    """The way of collecting that is asked for, or the fastest that can be."""
+    config = setup.config
+    can = setup.source.is_native and layout is not None
+    if config.collector == "worker" and not can:
+        why = "its network cannot be run there" if setup.source.is_native else "its environment is not native"
+        raise SettingError(
+            f"collector='worker', but {config.env} cannot have its policy in the worker: {why}. Use 'auto' or "
+            "'central'."
+        )
+    if can and config.collector != "central":
+        from raceway.training.worker import WorkerSampler
+
+        assert layout is not None
+        return WorkerSampler(sampling, layout)
+    from raceway.training.central import CentralSampler
+
+    return CentralSampler(sampling, partial(make_actor, setup, sampling.seed), config.group_size)
+
+
+def make_actor(setup: Setup, seed: int) -> Any:
+    """In the process that computes with it: JAX is not imported where nobody needs it."""
+    from raceway.training.actor import JaxActor
+
+    return JaxActor(setup.algorithm(), seed)
+
+
+def training_sampler(setup: Setup, layout: dict[str, Any] | None) -> Sampler:
+    config = setup.config
+    return make_sampler(
+        setup,
+        layout,
+        Sampling(
+            setup.source,
+            config.num_envs,
+            config.ppo.n_steps,
+            config.seed,
+            config.num_workers,
+            action_masks=config.action_masks,
+        ),
+    )
+
+
+def evaluation_sampler(
+    setup: Setup, layout: dict[str, Any] | None, num_envs: int, seed: int, num_workers: int | None = 1
+) -> Sampler:
+    """Greedy, with seeds that training has not."""
+    sampling = Sampling(
+        setup.source,
+        num_envs,
+        CHUNK_STEPS,
+        seed,
+        num_workers,
+        purpose="evaluation",
+        greedy=True,
+        action_masks=setup.config.action_masks,
+    )
+    return make_sampler(setup, layout, sampling)
+
+
+def evaluated(
+    setup: Setup, layout: dict[str, Any] | None, weights: Weights, num_envs: int, episodes: int, seed: int
+) -> Evaluation:
+    """Evaluates a policy here and now."""
+    sampler = evaluation_sampler(setup, layout, num_envs, seed, setup.config.num_workers)
+    sampler.open()
+    try:
+        return evaluate_weights(sampler, weights, num_envs, episodes, weights.version * setup.steps_per_round)
+    finally:
+        sampler.close()
+
+
+@dataclass(frozen=True)
+class Training:
+    """A program that is ready to run, and those of its parts that are asked something afterwards."""
+
+    program: Program
+    learner: Learner
+    layout: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a run writes and what it speaks through."""
+
+    folder: RunFolder
+    log: MetricsLog
+    console: Console
+
+
+def build(setup: Setup, report: Report | None) -> Training:
+    """Collector and learner, connected; with a report also a reporter, and an evaluator in a process of its own."""
+    config = setup.config
+    algorithm = setup.algorithm()
+    layout = algorithm.native_layout()
+    program = Program(f"{config.algo} {setup.source.name}")
+    collector = program.add(Collector(training_sampler(setup, layout)))
+    learner = program.add(_learner(setup, algorithm, report.folder if report else None))
+    program.connect(collector.rollout, learner.rollout)
+    delay = DELAYS[config.schedule]
+    program.connect(learner.weights, collector.weights, after=delay, initial=[learner.current] * delay)
+    if report is not None:
+        reporter = program.add(Reporter(_reporting(setup, report.folder), report.log, report.console))
+        program.connect(collector.episodes, reporter.episodes)
+        program.connect(learner.progress, reporter.progress)
+        if setup.evaluates:
+            evaluator = program.add(_evaluator(setup, layout, report.folder))
+            program.place(evaluator, Processes(1))
+            program.connect(learner.candidate, evaluator.candidate, latest=True)
+            program.connect(evaluator.evaluations, reporter.evaluations, latest=True)
+    return Training(program, learner, layout)
+
+
+def _learner(setup: Setup, algorithm: PPO, folder: RunFolder | None) -> Learner:
+    config = setup.config
+    normaliser = Normaliser(
+        setup.observation_space,
+        config.num_envs,
+        config.ppo.gamma,
+        observations=config.ppo.normalize_observations,
+        rewards=config.ppo.normalize_rewards,
+    )
+    every = max(1, setup.rounds // config.evaluation.times) if setup.evaluates else 0
+    dumps = None if folder is None else folder.path / "dumps"
+    return Learner(algorithm, config.seed, normaliser, setup.shape, setup.rounds, every, dumps)
+
+
+def _reporting(setup: Setup, folder: RunFolder) -> Reporting:
+    config = setup.config
+    return Reporting(
+        chain=folder.chain,
+        schedule=config.schedule,
+        rounds=setup.rounds,
+        steps_per_round=setup.steps_per_round,
+        num_workers=config.num_workers or usable_cpus(),
+        num_envs=config.num_envs,
+    )
+
+
+def _evaluator(setup: Setup, layout: dict[str, Any] | None, folder: RunFolder) -> Evaluator:
+    wanted = setup.config.evaluation
+    num_envs = wanted.num_envs or wanted.episodes
+    return Evaluator(
+        evaluation_sampler(setup, layout, num_envs, setup.config.seed),
+        Best(setup.policy_file(folder.best)),
+        num_envs,
+        wanted.episodes,
+        setup.steps_per_round,
+    )

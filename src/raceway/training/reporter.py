@@ -1,0 +1,177 @@
+"""The reporter: turns what the others tell into metrics on disk, the hash chain's file, and the console."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import IO
+
+import numpy as np
+
+from raceway.algos.rollout import Episodes
+from raceway.graph import Input, Reactor, reaction, shutdown, startup
+from raceway.report.console import Console, Status
+from raceway.report.metrics import MetricsLog
+from raceway.report.verdict import verdict
+from raceway.training.evaluation import Evaluation
+from raceway.training.learner import Progress
+
+_RECENT = 100
+"""Episodes that the mean return is of, as everybody has it."""
+_ROWS = 1000
+"""Rows that a run's metrics have, at most about: so many fit on a plot."""
+_SMOOTHING_S = 5.0
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """What the reporter needs to know of a run."""
+
+    chain: Path
+    """Where the hash chain is written."""
+    schedule: str
+    rounds: int
+    steps_per_round: int
+    num_workers: int
+    num_envs: int
+
+
+class Pace:
+    """How fast it goes and what the time is spent on, over the last seconds."""
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[float, int, float, float]] = deque()
+        self._steps = 0
+        self._collect_s = self._learn_s = 0.0
+
+    def add(self, now: float, steps: int, collect_s: float, learn_s: float) -> None:
+        self._steps += steps
+        self._collect_s += collect_s
+        self._learn_s += learn_s
+        self._marks.append((now, self._steps, self._collect_s, self._learn_s))
+        while len(self._marks) > 2 and now - self._marks[1][0] > _SMOOTHING_S:
+            self._marks.popleft()
+
+    @property
+    def rates(self) -> tuple[float, float, float]:
+        """Steps per second, and the shares of the time in which somebody collected and somebody learned."""
+        first, last = self._marks[0], self._marks[-1]
+        seconds = max(last[0] - first[0], 1e-9)
+        per_second = [(last[i] - first[i]) / seconds for i in (1, 2, 3)]
+        return per_second[0], min(per_second[1], 1.0), min(per_second[2], 1.0)
+
+
+class Reporter(Reactor):
+    """Writes a row of metrics every so many rounds and keeps the console up to date."""
+
+    progress = Input[Progress]()
+    episodes = Input[Episodes]()
+    evaluations = Input[list[Evaluation]]()
+
+    def __init__(self, reporting: Reporting, log: MetricsLog, console: Console) -> None:
+        self._reporting = reporting
+        self._log = log
+        self._console = console
+        # By rounds and not by the clock, so that two runs have the same rows.
+        self._rounds_per_row = max(1, reporting.rounds // _ROWS)
+        self._returns: deque[float] = deque(maxlen=_RECENT)
+        self._lengths: deque[int] = deque(maxlen=_RECENT)
+        self._count = 0
+        self._rows: list[dict[str, float]] = []
+        self._evaluated = 0
+        self._best = self._last = math.nan
+
+    @reaction(startup)
+    def open(self) -> None:
+        self._chain: IO[str] = self._reporting.chain.open("a", encoding="utf-8")
+        self._pace = Pace()
+        self._begin = perf_counter()
+        self._pace.add(self._begin, 0, 0.0, 0.0)
+
+    @reaction((progress, episodes), uses=evaluations)
+    def report(
+        self, progress: Progress | None, episodes: Episodes | None, evaluations: list[Evaluation] | None
+    ) -> None:
+        assert progress is not None
+        assert episodes is not None
+        told = self._reporting
+        self._count += len(episodes.returns)
+        self._returns.extend(episodes.returns.tolist())
+        self._lengths.extend(episodes.lengths.tolist())
+        self._chain.write(f'{{"round": {progress.round}, "lag": {progress.lag}, "sha256": "{progress.digest}"}}\n')
+        self._pace.add(perf_counter(), told.steps_per_round, episodes.seconds, progress.seconds)
+        self._rows.append({"lag": progress.lag, **progress.values, **_prefixed("info", episodes.infos)})
+        steps = (progress.round + 1) * told.steps_per_round
+        self._tell_evaluations(evaluations or [])
+        status = self._status(steps)
+        if (progress.round + 1) % self._rounds_per_row == 0 or progress.round + 1 == told.rounds:
+            self._write_row(steps, progress.round, status)
+        self._console.update(status)
+
+    def _status(self, steps: int) -> Status:
+        told = self._reporting
+        rate, collect, learn = self._pace.rates
+        wait = max(0.0, 1.0 - (collect + learn if told.schedule == "serial" else max(collect, learn)))
+        return Status(
+            steps=steps,
+            total_steps=told.rounds * told.steps_per_round,
+            seconds=perf_counter() - self._begin,
+            steps_per_second=rate,
+            return_mean=float(np.mean(self._returns)) if self._returns else math.nan,
+            length_mean=float(np.mean(self._lengths)) if self._lengths else math.nan,
+            episodes=self._count,
+            evaluation=self._last,
+            best=self._best,
+            collect=collect,
+            learn=learn,
+            wait=wait,
+            verdict=verdict(
+                collect, learn, schedule=told.schedule, num_workers=told.num_workers, num_envs=told.num_envs
+            ),
+        )
+
+    def _write_row(self, steps: int, round_: int, status: Status) -> None:
+        row = {name: float(np.mean([r[name] for r in self._rows if name in r])) for name in self._rows[-1]}
+        self._rows.clear()
+        values = {
+            "round": round_,
+            "time/seconds": status.seconds,
+            "time/steps_per_second": status.steps_per_second,
+            "time/collect": status.collect,
+            "time/learn": status.learn,
+            "time/wait": status.wait,
+            "episode/count": self._count,
+            **{name if "/" in name or name == "lag" else f"train/{name}": value for name, value in row.items()},
+        }
+        if self._returns:
+            values |= {"episode/return": status.return_mean, "episode/length": status.length_mean}
+        self._log.write(steps, values)
+        self._chain.flush()
+
+    def _tell_evaluations(self, evaluations: list[Evaluation]) -> None:
+        for found in evaluations[self._evaluated :]:
+            self._last = found.mean
+            self._best = float(np.fmax(self._best, found.mean))
+            self._log.write(found.steps, evaluation_row(found))
+        self._evaluated = len(evaluations)
+
+    @reaction(shutdown)
+    def close(self) -> None:
+        self._chain.close()
+
+
+def evaluation_row(found: Evaluation) -> dict[str, float]:
+    """The metrics of an evaluation."""
+    return {
+        "evaluation/return": found.mean,
+        "evaluation/return_std": found.std,
+        "evaluation/length": found.length,
+        "evaluation/episodes": float(len(found.returns)),
+    }
+
+
+def _prefixed(prefix: str, values: dict[str, float]) -> dict[str, float]:
+    return {f"{prefix}/{name}": value for name, value in values.items()}

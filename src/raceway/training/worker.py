@@ -1,0 +1,88 @@
+"""Policy in the worker: native threads run whole rounds, each environment at its own pace, without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from raceway import _core
+from raceway.algos.rollout import Episodes, Rollout, Scaling, Weights
+from raceway.algos.spaces import action_parts, flatten
+from raceway.training.environments import env_seed
+from raceway.training.sampler import Sampling
+from raceway.training.slots import Empty, Shape
+
+
+class WorkerSampler:
+    """A native pool whose threads compute the policy themselves."""
+
+    def __init__(self, sampling: Sampling, layout: Mapping[str, Any]) -> None:
+        self._sampling = sampling
+        self._layout = layout
+
+    def open(self) -> None:
+        """Makes the pool and resets it."""
+        sampling = self._sampling
+        self._pool = sampling.source.make_native(sampling.num_envs, num_workers=sampling.num_workers)
+        self._policy = _core.Policy(dict(self._layout))
+        self._runner = _core.Rollout(self._pool.native, self._policy)
+        self.restart()
+        has_masks = sampling.action_masks and self._runner.has_action_mask
+        space = self._pool.single_action_space
+        self._shape = Shape(
+            self._pool.single_observation_space,
+            space,
+            sampling.num_steps,
+            sampling.num_envs,
+            num_logits=action_parts(space).num_logits if has_masks else None,
+        )
+
+    def restart(self) -> None:
+        """Begins again, with the seeds of the beginning."""
+        self._pool.reset(seed=env_seed(self._sampling.seed, self._sampling.purpose))
+
+    def collect(self, weights: Weights, round_: int, empty: Empty) -> tuple[Rollout, Episodes]:
+        """T steps of every environment."""
+        start = perf_counter()
+        slots = self._shape.slots(empty)
+        self._policy.load(weights.params, *self._flat(weights.scaling))
+        names = self._runner.info_names
+        info_means = np.empty(len(names), np.float64)
+        self._runner.collect(
+            {
+                "obs": flatten(self._shape.observation, slots.obs),
+                "actions": slots.actions,
+                "rewards": slots.rewards,
+                "terminated": slots.terminated,
+                "truncated": slots.truncated,
+                "log_probs": slots.log_probs,
+                "values": slots.values,
+                "final_values": slots.final_values,
+                "action_mask": slots.action_mask,
+                "episode_returns": slots.episode_returns,
+                "episode_lengths": slots.episode_lengths,
+                "info_sums": info_means,
+            },
+            self._sampling.num_steps,
+            self._sampling.seed,
+            round_ * self._sampling.num_steps,
+            self._sampling.greedy,
+        )
+        infos = dict(zip(names, info_means.tolist(), strict=True))
+        return slots.rollout(weights), slots.episodes(infos, perf_counter() - start)
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._pool.close()
+
+    def _flat(self, scaling: Scaling | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Mean and rate of all leaves that are normalised, one after the other."""
+        if scaling is None:
+            return None, None
+        trees = (flatten(self._shape.observation, tree) for tree in (scaling.mean, scaling.rate))
+        parts = [[np.ravel(leaf) for leaf in tree if leaf is not None] for tree in trees]
+        mean, rate = (np.concatenate(part) if part else None for part in parts)
+        return mean, rate

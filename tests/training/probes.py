@@ -1,0 +1,117 @@
+"""Environments so small that it is known what must be learned from them, and ones that are hard to collect from."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Probe(gymnasium.Env[np.ndarray, int]):
+    """A sign to see, two actions, episodes of fixed length. Reward by `rule(sign, action, step)`, at most."""
+
+    def __init__(self, rule: str, length: int = 1) -> None:
+        self.observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self.action_space = spaces.Discrete(2)
+        self.rule = rule
+        self.length = length
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        self.sign = self._sign()
+        return np.array([self.sign], np.float32), {}
+
+    def _sign(self) -> float:
+        if self.rule in ("constant", "action"):
+            return 0.0
+        if self.rule == "two steps":
+            return -1.0 if self.steps == 0 else 1.0
+        return 1.0 if self.np_random.random() < 0.5 else -1.0
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        reward = {
+            "constant": 1.0,
+            "observation": self.sign,
+            "two steps": float(self.steps == 1),
+            "action": 1.0 if action == 1 else -1.0,
+            "both": 1.0 if (action == 1) == (self.sign > 0) else -1.0,
+        }[self.rule]
+        self.steps += 1
+        self.sign = self._sign()
+        ended = self.steps >= (2 if self.rule == "two steps" else self.length)
+        return np.array([self.sign], np.float32), reward, ended, False, {}
+
+
+class Forever(gymnasium.Env[np.ndarray, int]):
+    """Pays 1 a step and never ends; it is cut off after a few. Its value is 1 / (1 - gamma), if that is understood."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, limit: int = 5) -> None:
+        self.limit = limit
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        return np.zeros(1, np.float32), 1.0, False, self.steps >= self.limit, {}
+
+
+class Unsteady(Probe):
+    """Takes its time, never the same: what it gives is decided by its seed and actions alone."""
+
+    def __init__(self, most_s: float = 0.002) -> None:
+        super().__init__("both", length=7)
+        self.most_s = most_s
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        time.sleep(random.SystemRandom().random() * self.most_s)
+        return super().step(action)
+
+
+class Everything(gymnasium.Env[Any, Any]):
+    """Nested observations of every kind, infos to log, masks if its actions are discrete."""
+
+    def __init__(self, action: str = "discrete") -> None:
+        self.observation_space = spaces.Dict(
+            {
+                "vector": spaces.Box(-1.0, 1.0, (3,), np.float64),
+                "inner": spaces.Dict({"choice": spaces.Discrete(4), "flags": spaces.MultiBinary(3)}),
+                "pair": spaces.Tuple([spaces.MultiDiscrete([2, 3]), spaces.Box(0, 255, (2, 2), np.uint8)]),
+            }
+        )
+        self.action_space = {
+            "discrete": spaces.Discrete(3, start=1),
+            "multi_discrete": spaces.MultiDiscrete([2, 3]),
+            "multi_binary": spaces.MultiBinary(4),
+            "box": spaces.Box(-0.5, 2.0, (2, 2), np.float32),
+        }[action]
+
+    def _info(self) -> dict[str, Any]:
+        info: dict[str, Any] = {"height": self.steps / 10.0}
+        if isinstance(self.action_space, spaces.Discrete):
+            info["action_mask"] = np.array([1, self.steps % 2, 1], np.int8)
+        return info
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self.steps = 0
+        return self.observation_space.sample(), self._info()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action), action
+        if isinstance(self.action_space, spaces.Discrete):
+            assert self._info()["action_mask"][int(action) - 1], f"action {action} is masked"
+        self.steps += 1
+        return self.observation_space.sample(), 1.0, self.steps >= 6, self.steps % 5 == 0, self._info()

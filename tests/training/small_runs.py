@@ -1,0 +1,79 @@
+"""Short runs without a folder, and what they tell."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from raceway.graph import Input, Reactor, reaction
+from raceway.training.environments import EnvSource
+from raceway.training.learner import Progress
+from raceway.training.programs import Setup, Training, build
+from raceway.training.resolve import resolve
+
+SMALL = {"num_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8), "preset": False}
+
+
+class Recorder(Reactor):
+    """Keeps what the learner tells."""
+
+    progress = Input[Progress]()
+
+    def __init__(self) -> None:
+        self.kept: list[Progress] = []
+
+    @reaction(progress)
+    def keep(self, progress: Progress) -> None:
+        self.kept.append(progress)
+
+
+def set_up(env: Any, *, network: Any = None, **settings: Any) -> Setup:
+    config = resolve(env, **{**SMALL, **settings})
+    return Setup.of(config, EnvSource(env, config.env_args), network)
+
+
+def run(
+    env: Any,
+    rounds: int = 4,
+    *,
+    inline: bool = False,
+    perturb: Callable[[str], None] | None = None,
+    network: Any = None,
+    **settings: Any,
+) -> tuple[list[Progress], Training]:
+    """What the learner told in each round."""
+    settings.setdefault("total_steps", 1_000_000)
+    setup = set_up(env, network=network, **settings)
+    training = build(setup, None)
+    recorder = training.program.add(Recorder())
+    training.program.connect(training.learner.progress, recorder.progress)
+    training.program.run(rounds, inline=inline, perturb=perturb)
+    return recorder.kept, training
+
+
+def chain(env: Any, rounds: int = 4, **settings: Any) -> list[str]:
+    """The hash chain of a run."""
+    told, _ = run(env, rounds, **settings)
+    return [progress.digest for progress in told]
+
+
+def random_delays(most_s: float = 0.01) -> Callable[[str], None]:
+    """Sleeps now and then, never twice the same."""
+    generator = random.SystemRandom()
+
+    def sleep(_: str) -> None:
+        if generator.random() < 0.5:
+            time.sleep(generator.random() * most_s)
+
+    return sleep
+
+
+def values_of(training: Training, setup: Setup, obs: np.ndarray) -> np.ndarray:
+    """What the learned value function says."""
+    weights = training.learner.current
+    algorithm = setup.algorithm()
+    return np.asarray(algorithm.value(weights.params, weights.scaling, obs))

@@ -1,0 +1,141 @@
+"""Both ways of collecting give the same rollout, of any environment."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from tests.training.probes import Everything, Forever, Probe
+from tests.training.small_runs import run, set_up
+
+from raceway.algos.rollout import Episodes, Rollout
+from raceway.algos.spaces import flatten
+from raceway.errors import SettingError
+from raceway.training.programs import build, training_sampler
+
+
+def collected(env: Any, rounds: int = 2, **settings: Any) -> list[tuple[Rollout, Episodes]]:
+    """Rounds under the weights of the beginning."""
+    setup = set_up(env, **settings)
+    training = build(setup, None)
+    sampler = training_sampler(setup, training.layout)
+    sampler.open()
+    try:
+        return [sampler.collect(training.learner.current, round_, np.empty) for round_ in range(rounds)]
+    finally:
+        sampler.close()
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1", "Blackjack-v1", "FrozenLake-v1", "Taxi-v3", "Hopper-v5"])
+def test_both_collectors_give_the_same_rollout(env: str) -> None:
+    settings = {"n_steps": 64, "num_envs": 4}
+    natively = collected(env, collector="worker", **settings)
+    centrally = collected(env, collector="central", **settings)
+    for (ours, our_episodes), (theirs, their_episodes) in zip(natively, centrally, strict=True):
+        for name in ("actions", "rewards", "terminated", "truncated", "log_probs", "values", "final_values"):
+            # Two forward passes differ in the last bits, and a physics engine lets that grow.
+            np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=2e-3, atol=2e-3, err_msg=name)
+        setup = set_up(env)
+        for a, b in zip(*(flatten(setup.observation_space, r.obs) for r in (ours, theirs)), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3)
+        assert (ours.action_mask is None) == (theirs.action_mask is None)
+        if ours.action_mask is not None:
+            np.testing.assert_array_equal(ours.action_mask, theirs.action_mask)
+        np.testing.assert_array_equal(our_episodes.lengths, their_episodes.lengths)
+        np.testing.assert_allclose(our_episodes.returns, their_episodes.returns, rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("group_size", [1, 2, 4])
+def test_groups_hold_the_environments_of_their_place(group_size: int) -> None:
+    (whole, _), *_ = collected("CartPole-v1", 1, collector="central", group_size=4)
+    (parts, _), *_ = collected("CartPole-v1", 1, collector="central", group_size=group_size)
+    np.testing.assert_array_equal(whole.obs[0], parts.obs[0])
+    np.testing.assert_array_equal(whole.actions[:3], parts.actions[:3])
+
+
+@pytest.mark.parametrize("action", ["discrete", "multi_discrete", "multi_binary", "box"])
+def test_every_kind_of_space_is_trained_on(action: str) -> None:
+    told, _ = run(partial(Everything, action), 3, action_masks=True)
+    assert all(np.isfinite(list(progress.values.values())).all() for progress in told)
+
+
+def test_masked_actions_are_never_taken() -> None:
+    """The environment itself refuses them."""
+    (rollout, _), *_ = collected(Everything, n_steps=40)
+    assert rollout.action_mask is not None
+    assert not rollout.action_mask.all()
+    chosen = np.take_along_axis(rollout.action_mask, rollout.actions[..., None], axis=-1)
+    assert chosen.all()
+
+
+def test_infos_become_metrics() -> None:
+    (_, episodes), *_ = collected(partial(Everything, "box"), n_steps=10)
+    assert episodes.infos["height"] > 0.0
+    (_, episodes), *_ = collected("HalfCheetah-v5", 1)
+    assert {"x_velocity", "reward_forward", "reward_ctrl"} <= set(episodes.infos)
+
+
+def vector(mode: AutoresetMode) -> SyncVectorEnv:
+    return SyncVectorEnv([Forever] * 4, autoreset_mode=mode)
+
+
+def test_a_truncated_episode_has_its_last_value_whatever_the_autoreset() -> None:
+    for mode in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED):
+        (rollout, _), *_ = collected(vector(mode), 1, n_steps=12)
+        assert rollout.truncated.any()
+        # Its observations are all alike, and so are their values.
+        np.testing.assert_array_equal(rollout.final_values[rollout.truncated], rollout.values[0, 0])
+        assert (rollout.final_values[~rollout.truncated] == 0).all()
+
+
+def test_rows_of_a_later_reset_are_no_transitions() -> None:
+    (rollout, episodes), *_ = collected(vector(AutoresetMode.NEXT_STEP), 1, n_steps=12)
+    assert rollout.valid is not None
+    np.testing.assert_array_equal(rollout.valid[:, 0], [1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0])
+    assert (episodes.lengths == 5).all()
+    assert (episodes.returns == 5.0).all()
+    (within, _), *_ = collected(vector(AutoresetMode.SAME_STEP), 1, n_steps=12)
+    assert within.valid is None
+
+
+def test_a_vector_environment_is_taken_as_it_is() -> None:
+    envs = SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")] * 4)
+    told, _ = run(envs, 2, num_envs=4)
+    assert len(told) == 2
+    with pytest.raises(ValueError, match="steps all of its 4 at once"):
+        collected(envs, num_envs=4, group_size=2)
+
+
+def test_the_policy_cannot_be_in_the_worker_of_a_python_environment() -> None:
+    with pytest.raises(SettingError, match="not native"):
+        collected(partial(Probe, "both"), collector="worker")
+
+
+def test_an_environment_that_raises_is_named() -> None:
+    class Broken(Probe):
+        def step(self, action: int) -> Any:
+            if self.np_random.random() < 0.2:
+                raise RuntimeError("the cable is loose")
+            return super().step(action)
+
+    with pytest.raises(Exception, match="the cable is loose"):
+        run(partial(Broken, "both"), 5)
+
+
+def test_nothing_that_is_not_finite_reaches_an_environment() -> None:
+    setup = set_up(partial(Probe, "both"))
+    training = build(setup, None)
+    sampler = training_sampler(setup, training.layout)
+    sampler.open()
+    weights = dataclasses.replace(
+        training.learner.current, params=np.full_like(training.learner.current.params, np.nan)
+    )
+    with pytest.raises(FloatingPointError, match="environment 0 at step 0"):
+        sampler.collect(weights, 0, np.empty)
+    sampler.close()

@@ -1,0 +1,70 @@
+"""D0 to D2: the same settings give the same bits, whatever the timing and however many workers there are."""
+
+from __future__ import annotations
+
+import pytest
+from tests.training.probes import Unsteady
+from tests.training.small_runs import chain, random_delays
+
+SCHEDULES = ["serial", "concurrent"]
+COLLECTORS = ["worker", "central"]
+
+
+@pytest.fixture(params=SCHEDULES)
+def schedule(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(params=COLLECTORS)
+def collector(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "HalfCheetah-v5"])
+def test_a_rerun_gives_the_same_chain(env: str, schedule: str, collector: str) -> None:
+    settings = {"schedule": schedule, "collector": collector, "normalize_observations": True}
+    first = chain(env, **settings)
+    assert len(set(first)) == 4
+    assert chain(env, **settings) == first
+    assert chain(env, seed=2, **settings)[0] != first[0]
+
+
+def test_one_thread_that_does_everything_gives_the_same_chain(schedule: str, collector: str) -> None:
+    settings = {"schedule": schedule, "collector": collector}
+    assert chain("CartPole-v1", inline=True, **settings) == chain("CartPole-v1", **settings)
+
+
+def test_delays_change_nothing(schedule: str, collector: str) -> None:
+    """Around every reaction, so in collector, learner and everything between them."""
+    settings = {"schedule": schedule, "collector": collector, "rounds": 6}
+    undisturbed = chain("Pendulum-v1", **settings)
+    for _ in range(2):
+        assert chain("Pendulum-v1", perturb=random_delays(), **settings) == undisturbed
+
+
+def test_environments_that_take_their_time_change_nothing(schedule: str) -> None:
+    """Groups of one become ready in another order every time."""
+    settings = {"schedule": schedule, "group_size": 1, "rounds": 3}
+    undisturbed = chain(Unsteady, **{**settings, "env_args": {"most_s": 0.0}})
+    assert chain(Unsteady, **settings) == undisturbed
+
+
+def test_busy_workers_change_nothing(schedule: str) -> None:
+    """Threads that wait are overtaken by others, and their environments stolen."""
+    args = {"step_us": 300.0, "spread": "exponential", "wait": True}
+    settings = {"schedule": schedule, "env_args": args, "rounds": 3}
+    assert chain("Busy-v0", num_workers=4, **settings) == chain("Busy-v0", num_workers=1, **settings)
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "HalfCheetah-v5"])
+def test_the_number_of_workers_changes_nothing(env: str, schedule: str, collector: str) -> None:
+    settings = {"schedule": schedule, "collector": collector}
+    alone = chain(env, num_workers=1, **settings)
+    for workers in (2, 4):
+        assert chain(env, num_workers=workers, **settings) == alone
+
+
+def test_schedules_are_different_algorithms() -> None:
+    serial, concurrent = (chain("CartPole-v1", schedule=schedule) for schedule in SCHEDULES)
+    assert serial[0] == concurrent[0]
+    assert serial[1:] != concurrent[1:]
