@@ -68,6 +68,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
 	$(BIN)/python -m benchmarks.table --check
+	$(BIN)/python -m benchmarks.pages --check
 	$(BIN)/python -m benchmarks.picture --check
 
 format: $(READY)

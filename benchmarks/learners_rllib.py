@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from benchmarks.tasks import ACTIONS, Continuous
 from benchmarks.train_settings import CLIP, ENTROPY, HIDDEN, MAX_GRADIENT, VALUE, Rounds, Setting, serve_rounds, timed
 from benchmarks.turns import Turn
 
@@ -25,7 +26,10 @@ OBJECT_STORE_BYTES = 2**30
 def configuration(setting: Setting, runners: int) -> Any:
     """The same algorithm as everybody's: one clip, no penalty on divergence."""
     model = DefaultModelConfig(
-        fcnet_hiddens=list(HIDDEN), fcnet_activation="tanh", vf_share_layers=False, free_log_std=True
+        fcnet_hiddens=list(HIDDEN),
+        fcnet_activation="tanh",
+        vf_share_layers=False,
+        free_log_std=isinstance(ACTIONS[setting.task], Continuous),
     )
     return (
         PPOConfig()

@@ -55,9 +55,9 @@ def render(sections: Sequence[dict[str, Any]], block: str = BLOCKS[0]) -> str:
         if section["experiments"]:
             found = section["experiments"]
             by_task, unit = section.get("by_task"), section.get("unit", "steps/s")
-            parts.append(_table(*(task_table(found) if by_task else ratio_table(found, unit))))
+            parts.append(markdown_table(*(task_table(found) if by_task else ratio_table(found, unit))))
         if section["amounts"]:
-            parts.append(_table(["", "measured", "goal"], [_amount_row(amount) for amount in section["amounts"]]))
+            parts.append(markdown_table(["", "measured", "goal"], [_amount_row(amount) for amount in section["amounts"]]))
     if versions := versions_line(sections):
         parts.append(versions)
     return "\n\n".join(parts)
@@ -170,7 +170,9 @@ def _ratio(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as Markdown has it."""
+
     def lines() -> Iterator[str]:
         yield f"| {' | '.join(header)} |"
         yield f"|{' --- |' * len(header)}"

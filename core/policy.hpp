@@ -83,8 +83,8 @@ class Network {
   const std::vector<Layer>& actor() const { return actor_; }
   const std::vector<Layer>& critic() const { return critic_; }
   bool scaled() const { return !mean_.empty(); }
-  float mean(std::size_t feature) const { return mean_[feature]; }
-  float rate(std::size_t feature) const { return rate_[feature]; }
+  const float* mean() const { return mean_.data(); }
+  const float* rate() const { return rate_.data(); }
   float log_std(std::size_t component) const { return log_std_[component]; }
   float std(std::size_t component) const { return std_.data()[component]; }
 
@@ -177,9 +177,10 @@ inline float scaled(float x, float mean, float rate) {
 }
 
 template <class T>
-bool Pass::encode(const Network& network, std::size_t row, const T* obs) {
+[[gnu::always_inline]] inline bool Pass::encode(const Network& network, std::size_t row, const T* obs) {
   float* features = features_.data() + row * feature_stride_;
   std::int32_t* indices = indices_.data() + row * discrete_;
+  const float *mean = network.mean(), *rate = network.rate();
   bool inside = true;
   for (const Network::Segment& segment : network.segments()) {
     if (segment.discrete) {
@@ -189,14 +190,10 @@ bool Pass::encode(const Network& network, std::size_t row, const T* obs) {
       inside = inside && fits;
       continue;
     }
-    float* to = features + segment.place;
-    if (network.scaled()) {
-      for (std::size_t i = 0; i < segment.count; ++i) {
-        const std::size_t at = segment.place + i;
-        to[i] = raceway::scaled(static_cast<float>(obs[i]), network.mean(at), network.rate(at));
-      }
-    } else {
-      for (std::size_t i = 0; i < segment.count; ++i) to[i] = static_cast<float>(obs[i]);
+    for (std::size_t i = 0; i < segment.count; ++i) {
+      const std::size_t at = segment.place + i;
+      const auto x = static_cast<float>(obs[i]);
+      features[at] = network.scaled() ? raceway::scaled(x, mean[at], rate[at]) : x;
     }
     obs += segment.count;
   }

@@ -241,7 +241,10 @@ bool Pool::run_groups(std::size_t group_size, const GroupWork& work, const Poll&
   group_size_ = group_size;
   poll_ = poll ? &poll : nullptr;
   poller_ = std::this_thread::get_id();
-  next_poll_ = Clock::now() + kPoll;
+  last_look_ = Clock::now();
+  next_poll_ = last_look_ + kPoll;
+  asked_ = 0;
+  asks_per_look_ = 1;
   given_up_.store(false, std::memory_order_relaxed);
   crew_->begin_long((settings_.num_envs + group_size - 1) / group_size, kGroups);
   crew_->finish(poll ? [this] { keep_going(); } : std::function<void()>());
@@ -250,14 +253,20 @@ bool Pool::run_groups(std::size_t group_size, const GroupWork& work, const Poll&
 }
 
 bool Pool::keep_going() {
-  if (poll_ && std::this_thread::get_id() == poller_) {
-    const auto now = Clock::now();
-    if (now >= next_poll_) {
-      next_poll_ = now + kPoll;
-      if (!(*poll_)()) give_up();
-    }
-  }
+  if (poll_ && std::this_thread::get_id() == poller_ && ++asked_ >= asks_per_look_) look_up();
   return !given_up_.load(std::memory_order_relaxed) && !closed_.load(std::memory_order_relaxed);
+}
+
+// Looking at the clock costs a cheap step too much: it is looked at about every millisecond.
+void Pool::look_up() {
+  const auto now = Clock::now();
+  const bool soon = now - last_look_ < std::chrono::milliseconds(1);
+  asks_per_look_ = soon ? std::min(2 * asks_per_look_, 1U << 16) : std::max(asks_per_look_ / 4, 1U);
+  asked_ = 0;
+  last_look_ = now;
+  if (now < next_poll_) return;
+  next_poll_ = now + kPoll;
+  if (!(*poll_)()) give_up();
 }
 
 void Pool::end_long_work(Clock::time_point deadline) {

@@ -171,6 +171,7 @@ class Pool {
   void deliver(Range range);
   void begin_async();
   void settle();
+  void look_up();
   void begin(Job job, std::byte* rows, const std::uint8_t* mask, const double* options);
   bool enough_ready(Clock::time_point deadline, bool others_may_send);
   void note_failure(std::int64_t env, const char* text);
@@ -219,7 +220,8 @@ class Pool {
   std::size_t group_size_ = 1;
   const Poll* poll_ = nullptr;
   std::thread::id poller_;
-  Clock::time_point next_poll_;
+  Clock::time_point last_look_, next_poll_;
+  unsigned asked_ = 0, asks_per_look_ = 1;
   std::atomic<bool> given_up_{false};
   std::atomic<int> yielding_{0};
 

@@ -83,7 +83,7 @@ class Rollout {
   bool value_final(Desk& desk, std::size_t t, std::size_t first, std::size_t count);
   void note_episodes(const Desk& desk, std::size_t t, std::size_t first, std::size_t count) const;
   void add_infos(const Desk& desk, std::size_t first, std::size_t count);
-  void write_action(Desk& desk, std::size_t row) const;
+  void write_actions(Desk& desk, std::size_t count) const;
   void mean_infos() const;
   void note_failure(Failure failure);
   std::unique_ptr<Desk> take_desk();

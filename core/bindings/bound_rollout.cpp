@@ -121,7 +121,9 @@ void BoundPolicy::load(nb::handle params, nb::handle mean, nb::handle rate) {
     return static_cast<const float*>(memory_of(array, RACEWAY_FLOAT32, std::vector{size}, name, false));
   };
   const float* numbers = floats(params, count, "params");
-  policy_->load({numbers, count}, floats(mean, num_scaled(), "mean"), floats(rate, num_scaled(), "rate"));
+  const float* means = floats(mean, num_scaled(), "mean");
+  const float* rates = floats(rate, num_scaled(), "rate");
+  policy_->load({numbers, count}, means, rates);
 }
 
 RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_steps) const {

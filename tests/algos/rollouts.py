@@ -22,7 +22,11 @@ def random_obs(space: Space, lead: tuple[int, ...], rng: np.random.Generator) ->
         shape = (*lead, *leaf.shape)
         if leaf.kind == "box":
             return rng.normal(size=shape).astype(np.float32)
-        most = np.array(leaf.nvec).reshape(leaf.shape) if leaf.kind == "discrete" else (2 if leaf.kind == "binary" else 256)
+        most = (
+            np.array(leaf.nvec).reshape(leaf.shape)
+            if leaf.kind == "discrete"
+            else (2 if leaf.kind == "binary" else 256)
+        )
         return rng.integers(0, most, size=shape).astype(leaf.dtype)
 
     return unflatten(space, [leaf_values(leaf) for leaf in observation_leaves(space)])
@@ -64,6 +68,4 @@ def drawn_rollout(ppo: PPO, params: Any, rollout: Rollout) -> Rollout:
         drawn = ppo.act(params, rollout.scaling, obs, mask, SEED, np.arange(num_envs), np.full(num_envs, t))
         for kept, part in zip((actions, log_probs, values), drawn, strict=True):
             kept.append(np.asarray(part))
-    return replace(
-        rollout, actions=np.stack(actions[:-1]), log_probs=np.stack(log_probs[:-1]), values=np.stack(values)
-    )
+    return replace(rollout, actions=np.stack(actions[:-1]), log_probs=np.stack(log_probs[:-1]), values=np.stack(values))

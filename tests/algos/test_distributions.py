@@ -32,7 +32,7 @@ def test_categorical_draws_follow_their_probabilities():
 
 def test_categorical_log_probabilities_and_entropy():
     logits = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
-    actions = np.array([[0, 1], [1, 0], [2, 1], [0, 0], [1, 1], [2, 0]])
+    actions = np.array([[0, 1], [1, 0], [2, 1], [0, 0], [1, 1], [2, 0]], np.int32)
     log_prob, entropy = np.zeros(6), np.zeros(6)
     for component, part in enumerate((logits[:, :3], logits[:, 3:])):
         p = np.exp(part) / np.exp(part).sum(axis=1, keepdims=True)
@@ -66,7 +66,7 @@ def test_masked_choices_are_never_drawn_and_have_no_probability():
     for actions in (distribution.sample(masked, _draw()), distribution.mode(masked)):
         assert mask[np.arange(ROWS), np.asarray(actions)[:, 0]].all()
         assert mask[np.arange(ROWS), 3 + np.asarray(actions)[:, 1]].all()
-    forbidden = np.stack([np.argmin(mask[:, :3], axis=1), np.argmax(mask[:, 3:], axis=1)], axis=1)
+    forbidden = np.stack([np.argmin(mask[:, :3], axis=1), np.argmax(mask[:, 3:], axis=1)], axis=1).astype(np.int32)
     has_forbidden = ~mask[:, :3].all(axis=1)
     probabilities = np.exp(np.asarray(distribution.log_prob(masked, forbidden)))
     assert np.all(probabilities[has_forbidden] == 0)
@@ -125,5 +125,3 @@ def test_bernoulli_draws_probabilities_entropy_and_masks():
     masked = distribution.masked(_repeated(logits), np.array([True, False, True]))
     assert np.asarray(distribution.sample(masked, _draw()))[:, 1].sum() == 0
     assert np.isfinite(np.asarray(distribution.entropy(masked))).all()
-
-

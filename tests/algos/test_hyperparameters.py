@@ -64,7 +64,14 @@ def test_minibatches_that_do_not_divide_a_round_are_refused():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("gamma", 1.1), ("n_steps", 0), ("learning_rate", 0), ("lr_schedule", "cosine"), ("target_kl", -1), ("vf_coef", -1)],
+    [
+        ("gamma", 1.1),
+        ("n_steps", 0),
+        ("learning_rate", 0),
+        ("lr_schedule", "cosine"),
+        ("target_kl", -1),
+        ("vf_coef", -1),
+    ],
 )
 def test_values_out_of_range_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name}={value!r} must be"):

@@ -5,7 +5,7 @@ import pytest
 from gymnasium import spaces
 
 from raceway.algos.configs import NetworkConfig
-from raceway.algos.networks import ActorCritic, Scales, UserNetwork, build_network
+from raceway.algos.networks import Scales, UserNetwork, build_network
 from raceway.algos.spaces import flatten
 from tests.algos.rollouts import random_obs
 
@@ -23,8 +23,12 @@ def _native_forward(layout, flat, obs, mean, rate):
     """The network as its description says, in NumPy."""
     features = []
     for part, leaf in zip(layout["inputs"], obs, strict=True):
-        features.append(np.eye(part["n"])[leaf] if part["kind"] == "discrete" else leaf.reshape(len(leaf), part["size"]))
-    boxes = np.concatenate([part for part, of in zip(features, layout["inputs"], strict=True) if of["kind"] == "box"], 1)
+        features.append(
+            np.eye(part["n"])[leaf] if part["kind"] == "discrete" else leaf.reshape(len(leaf), part["size"])
+        )
+    boxes = np.concatenate(
+        [part for part, of in zip(features, layout["inputs"], strict=True) if of["kind"] == "box"], 1
+    )
     boxes = np.clip((boxes - mean) * rate, -10, 10)
     x = np.concatenate([boxes[:, :6], features[1], boxes[:, 6:]], axis=1)
     activation = {"tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}[layout["activation"]]
@@ -70,7 +74,7 @@ def test_what_native_code_cannot_run_has_no_description():
 
 
 def test_first_weights_are_orthogonal_with_the_usual_gains():
-    network = ActorCritic(NetworkConfig(), *_flat_parts())
+    network = build_network(NetworkConfig(), FLAT, spaces.Discrete(5))
     arrays = {name: np.asarray(part) for name, part in network.unravel(jnp.asarray(network.init(1))).items()}
     for name, gain in (("actor1.weights", np.sqrt(2)), ("actor2.weights", 0.01), ("critic2.weights", 1.0)):
         gram = arrays[name].T @ arrays[name]
@@ -81,16 +85,12 @@ def test_first_weights_are_orthogonal_with_the_usual_gains():
     assert not np.array_equal(network.init(1), network.init(1 + 2**40))
 
 
-def _flat_parts():
-    from raceway.algos.spaces import action_parts, observation_leaves
-
-    return observation_leaves(FLAT), action_parts(spaces.Discrete(5))
-
-
 def test_nested_observations_with_images_reach_the_network():
     space = spaces.Dict(
         {
-            "cameras": spaces.Tuple((spaces.Box(0, 255, (36, 40, 3), np.uint8), spaces.Box(0, 255, (36, 36), np.uint8))),
+            "cameras": spaces.Tuple(
+                (spaces.Box(0, 255, (36, 40, 3), np.uint8), spaces.Box(0, 255, (36, 36), np.uint8))
+            ),
             "inner": spaces.Dict({"goal": spaces.Discrete(3), "flags": spaces.MultiBinary(2)}),
             "memory": spaces.Box(0, 255, (5,), np.uint8),
             "place": spaces.Box(-1, 1, (2,)),
@@ -99,7 +99,13 @@ def test_nested_observations_with_images_reach_the_network():
     network = build_network(NetworkConfig(hidden=(4,)), space, spaces.MultiDiscrete([2, 3]))
     rng = np.random.default_rng(0)
     obs = random_obs(space, (3,), rng)
-    inputs, values = _apply(network, space, obs)
+    params = network.unravel(jnp.asarray(network.init(1)))
+
+    @jax.jit
+    def apply(leaves):
+        return network.apply(params, network.prepare(leaves, None))
+
+    inputs, values = apply(flatten(space, obs))
     assert inputs.shape == (3, 5)
     assert values.shape == (3,)
     changed = [
@@ -111,7 +117,7 @@ def test_nested_observations_with_images_reach_the_network():
         obs | {"place": obs["place"] + 1},
     ]
     for other in changed:
-        assert np.abs(_apply(network, space, other)[1] - values).min() > 0
+        assert np.abs(apply(flatten(space, other))[1] - values).min() > 0
 
 
 def test_an_image_alone_goes_straight_to_the_heads_unless_flattened():

@@ -15,7 +15,8 @@ NESTED = spaces.Dict(
 
 def test_leaves_come_in_the_order_of_the_space_and_trees_return_to_it():
     names = [leaf.name for leaf in observation_leaves(NESTED)]
-    assert names == [f"obs['{key}']{rest}" for key in NESTED.spaces for rest in {"z": ("[0]", "[1]"), "a": ("",), "m": ("['camera']", "['flags']")}[key]]  # fmt: skip
+    inner = {"z": ["[0]", "[1]"], "a": [""], "m": ["['camera']", "['flags']"]}
+    assert names == [f"obs['{key}']{rest}" for key in NESTED.spaces for rest in inner[key]]
     tree = NESTED.sample()
     leaves = flatten(NESTED, tree)
     assert len(leaves) == 5

@@ -107,7 +107,7 @@ CASE("a rollout has the same bits for any number of workers and any group, whate
   for (const Values& each : {values, delayed}) {
     const auto expected = two_rounds(1, 1, each, 5);
     for (const int workers : {1, 2, 4}) {
-      for (const std::size_t group : {0, 1, 3, 8}) {
+      for (const std::size_t group : {0U, 1U, 3U, 8U}) {
         const auto rounds = two_rounds(workers, group, each, 5);
         CHECK(rounds[0] == expected[0]);
         CHECK(rounds[1] == expected[1]);
@@ -207,7 +207,7 @@ CASE("actions depend on seed, environment and step, and on nothing else") {
 }
 
 CASE("an environment that fails is told with its step, whatever the grouping") {
-  for (const std::size_t group : {1, 3, 8}) {
+  for (const std::size_t group : {1U, 3U, 8U}) {
     Rig<> rig(collecting(9, 2), {}, 4, {integer("fail_at", 6)});
     rig.reset();
     Rollout rollout(rig.pool, policy_for_scripted());

@@ -20,7 +20,7 @@ class Probe(gymnasium.Env[np.ndarray, int]):
         self.rule = rule
         self.length = length
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self.steps = 0
         self.sign = self._sign()
@@ -56,7 +56,7 @@ class Forever(gymnasium.Env[np.ndarray, int]):
     def __init__(self, limit: int = 5) -> None:
         self.limit = limit
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self.steps = 0
         return np.zeros(1, np.float32), {}

@@ -10,13 +10,13 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from tests.training.probes import Everything, Forever, Probe
-from tests.training.small_runs import run, set_up
 
 from raceway.algos.rollout import Episodes, Rollout
 from raceway.algos.spaces import flatten
 from raceway.errors import SettingError
 from raceway.training.programs import build, training_sampler
+from tests.training.probes import Everything, Forever, Probe
+from tests.training.small_runs import run, set_up
 
 
 def collected(env: Any, rounds: int = 2, **settings: Any) -> list[tuple[Rollout, Episodes]]:
@@ -75,7 +75,7 @@ def test_masked_actions_are_never_taken() -> None:
 
 
 def test_infos_become_metrics() -> None:
-    (_, episodes), *_ = collected(partial(Everything, "box"), n_steps=10)
+    (_, episodes), *_ = collected(partial(Everything, "box"), n_steps=12)
     assert episodes.infos["height"] > 0.0
     (_, episodes), *_ = collected("HalfCheetah-v5", 1)
     assert {"x_velocity", "reward_forward", "reward_ctrl"} <= set(episodes.infos)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+
 from tests.training.probes import Unsteady
 from tests.training.small_runs import chain, random_delays
 
@@ -22,7 +25,7 @@ def collector(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "HalfCheetah-v5"])
 def test_a_rerun_gives_the_same_chain(env: str, schedule: str, collector: str) -> None:
-    settings = {"schedule": schedule, "collector": collector, "normalize_observations": True}
+    settings: dict[str, Any] = {"schedule": schedule, "collector": collector, "normalize_observations": True}
     first = chain(env, **settings)
     assert len(set(first)) == 4
     assert chain(env, **settings) == first
@@ -30,13 +33,13 @@ def test_a_rerun_gives_the_same_chain(env: str, schedule: str, collector: str) -
 
 
 def test_one_thread_that_does_everything_gives_the_same_chain(schedule: str, collector: str) -> None:
-    settings = {"schedule": schedule, "collector": collector}
+    settings: dict[str, Any] = {"schedule": schedule, "collector": collector}
     assert chain("CartPole-v1", inline=True, **settings) == chain("CartPole-v1", **settings)
 
 
 def test_delays_change_nothing(schedule: str, collector: str) -> None:
     """Around every reaction, so in collector, learner and everything between them."""
-    settings = {"schedule": schedule, "collector": collector, "rounds": 6}
+    settings: dict[str, Any] = {"schedule": schedule, "collector": collector, "rounds": 6}
     undisturbed = chain("Pendulum-v1", **settings)
     for _ in range(2):
         assert chain("Pendulum-v1", perturb=random_delays(), **settings) == undisturbed
@@ -44,7 +47,7 @@ def test_delays_change_nothing(schedule: str, collector: str) -> None:
 
 def test_environments_that_take_their_time_change_nothing(schedule: str) -> None:
     """Groups of one become ready in another order every time."""
-    settings = {"schedule": schedule, "group_size": 1, "rounds": 3}
+    settings: dict[str, Any] = {"schedule": schedule, "group_size": 1, "rounds": 3}
     undisturbed = chain(Unsteady, **{**settings, "env_args": {"most_s": 0.0}})
     assert chain(Unsteady, **settings) == undisturbed
 
@@ -52,13 +55,13 @@ def test_environments_that_take_their_time_change_nothing(schedule: str) -> None
 def test_busy_workers_change_nothing(schedule: str) -> None:
     """Threads that wait are overtaken by others, and their environments stolen."""
     args = {"step_us": 300.0, "spread": "exponential", "wait": True}
-    settings = {"schedule": schedule, "env_args": args, "rounds": 3}
+    settings: dict[str, Any] = {"schedule": schedule, "env_args": args, "rounds": 3}
     assert chain("Busy-v0", num_workers=4, **settings) == chain("Busy-v0", num_workers=1, **settings)
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "HalfCheetah-v5"])
 def test_the_number_of_workers_changes_nothing(env: str, schedule: str, collector: str) -> None:
-    settings = {"schedule": schedule, "collector": collector}
+    settings: dict[str, Any] = {"schedule": schedule, "collector": collector}
     alone = chain(env, num_workers=1, **settings)
     for workers in (2, 4):
         assert chain(env, num_workers=workers, **settings) == alone

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tests.training.probes import Forever, Probe
 from tests.training.small_runs import run, set_up, values_of
 

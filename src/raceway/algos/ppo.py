@@ -290,7 +290,7 @@ class PPO:
             (jnp.abs(ratio - 1) > config.clip_range).astype(jnp.float32),
             jnp.abs(ratio - 1),
         )
-        means = jnp.stack([weighted_mean(term, samples.weights) for term in terms])
+        means = weighted_mean(jnp.stack(terms, axis=-1), samples.weights)
         policy_loss, value_loss, entropy = means[0], means[1], means[2]
         return policy_loss + config.vf_coef * value_loss - config.ent_coef * entropy, means
 

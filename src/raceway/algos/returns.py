@@ -50,7 +50,7 @@ def explained_variance(values: Array, returns: Array, weights: Array | None) -> 
 
 
 def weighted_mean(x: Array, weights: Array | None) -> Array:
-    """The mean of the rows of weight 1; of all if there are no weights. 0 if no row counts."""
+    """The mean over the rows of weight 1, [B, ...] to [...]; over all if there are no weights. 0 if no row counts."""
     if weights is None:
-        return jnp.mean(x)
-    return jnp.sum(x * weights) / jnp.maximum(jnp.sum(weights), 1.0)
+        return jnp.mean(x, axis=0)
+    return weights @ x / jnp.maximum(jnp.sum(weights), 1.0)

@@ -10,6 +10,7 @@ from gymnasium.error import Error as GymnasiumError
 
 from raceway.cli.parser import verbs
 from raceway.errors import UserError
+from raceway.graph import ReactionError
 
 __all__ = ["main"]
 
@@ -25,8 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _run(arguments)
         sys.stdout.flush()
-    except (UserError, GymnasiumError) as error:
-        print(f"raceway: {error}", file=sys.stderr)
+    except (UserError, GymnasiumError, ReactionError) as error:
+        told = error.__cause__ if isinstance(error, ReactionError) else error
+        if not isinstance(told, (UserError, GymnasiumError)):
+            raise
+        print(f"raceway: {told}", file=sys.stderr)
         return _USER
     except KeyboardInterrupt:
         print("raceway: interrupted.", file=sys.stderr)

@@ -10,15 +10,14 @@ import tyro
 
 from raceway.training.config import TrainConfig
 
+# Paragraphs of one line each: tyro does not break them.
 _DESCRIPTION = """Trains an agent.
 
-Settings come from the defaults, then the environment's preset (see raceway
-list presets), then --config, then the options here.
+Settings are the defaults, then ENV's preset, then --config, then options.
 
-Short names do where they are clear: --gamma is --ppo.gamma. Those of SB3 and
-CleanRL are understood too: --num-minibatches 4.
+Short names do where they are clear (--gamma), and so do those of CleanRL.
 
-The environment's own arguments are --env.NAME VALUE."""
+Arguments of the environment itself are --env.NAME VALUE."""
 
 
 @dataclass(frozen=True)

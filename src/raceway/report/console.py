@@ -8,7 +8,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import IO, Protocol
 
@@ -89,7 +89,7 @@ class _Face(Protocol):
 
     def note(self, text: str) -> None: ...
 
-    def finish(self, lines: Iterable[str]) -> None: ...
+    def finish(self, lines: Sequence[str]) -> None: ...
 
 
 def _face(title: str, subtitle: str, interval_s: float, quiet: bool, file: IO[str]) -> _Face:
@@ -111,7 +111,7 @@ class _Silence:
 
     def note(self, text: str) -> None: ...
 
-    def finish(self, lines: Iterable[str]) -> None: ...
+    def finish(self, lines: Sequence[str]) -> None: ...
 
 
 class _Lines:
@@ -139,7 +139,7 @@ class _Lines:
     def note(self, text: str) -> None:
         self._say(text)
 
-    def finish(self, lines: Iterable[str]) -> None:
+    def finish(self, lines: Sequence[str]) -> None:
         if self._unsaid is not None:
             self._say(line_of(self._unsaid))
         for line in [self._verdict, *lines]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import IO, Any
 
 from rich.console import Console as Terminal
@@ -51,9 +51,9 @@ class Panel:
     def note(self, text: str) -> None:
         self._terminal.print(text, markup=False)
 
-    def finish(self, lines: Iterable[str]) -> None:
+    def finish(self, lines: Sequence[str]) -> None:
         self._live.stop()  # draws once more, and shows the cursor again
-        for line in lines:
+        for line in ["", *lines] if lines else []:
             self._terminal.print(line, markup=False, soft_wrap=True)
 
     def _draw(self) -> Group:

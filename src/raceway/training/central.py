@@ -16,6 +16,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from raceway.algos.rollout import Episodes, Rollout, Scaling, Weights
+from raceway.errors import SettingError
 from raceway.training.environments import env_seed
 from raceway.training.group import Group, mean_infos
 from raceway.training.sampler import Sampling
@@ -137,7 +138,7 @@ def group_sizes(sampling: Sampling, wanted: int | None) -> list[int]:
     total = sampling.num_envs
     if sampling.source.is_single:
         if wanted not in (None, total):
-            raise ValueError(
+            raise SettingError(
                 f"group_size={wanted}, but the vector environment that was given steps all of its {total} at once. "
                 "Give a callable that makes one environment instead."
             )
@@ -146,7 +147,7 @@ def group_sizes(sampling: Sampling, wanted: int | None) -> list[int]:
     size = wanted or (total // 2 if sampling.source.is_native and total % 2 == 0 else total)
     if total % size:
         near = [n for n in range(1, total + 1) if total % n == 0]
-        raise ValueError(
+        raise SettingError(
             f"num_envs={total} cannot be split into groups of group_size={size}: {total} is not a multiple of {size}. "
             f"Use group_size {', '.join(map(str, near[:-1]))} or {near[-1]}."
         )

@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 import raceway
 from raceway.envs.catalog import did_you_mean, tasks
 from raceway.envs.native import NativePool
+from raceway.errors import SettingError
 
 Target = str | Callable[..., Any] | VectorEnv
 
@@ -49,7 +50,7 @@ class EnvSource:
         """A vector environment of this kind, reset within the step where that can be chosen."""
         if isinstance(self.target, VectorEnv):
             if self.target.num_envs != num_envs:
-                raise ValueError(
+                raise SettingError(
                     f"num_envs={num_envs}, but the vector environment that was given has {self.target.num_envs}. "
                     f"Leave num_envs out, or use {self.target.num_envs}."
                 )
@@ -97,17 +98,17 @@ def find_callable(target: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise
-        raise ValueError(
+        raise SettingError(
             f"No module {module_name!r} for the environment {target!r}. Modules are looked for in the current folder "
             "and among installed packages."
         ) from None
     for part in path.split("."):
         if not hasattr(found, part):
             names = [name for name in vars(found) if not name.startswith("_")]
-            raise ValueError(f"Module {module_name!r} has no {path!r}.{did_you_mean(part, names)}")
+            raise SettingError(f"Module {module_name!r} has no {path!r}.{did_you_mean(part, names)}")
         found = getattr(found, part)
     if not callable(found):
-        raise ValueError(f"{target!r} is a {type(found).__name__}, not something to call for an environment.")
+        raise SettingError(f"{target!r} is a {type(found).__name__}, not something to call for an environment.")
     return found
 
 
@@ -116,7 +117,7 @@ def check_known(name: str) -> None:
     if name.removeprefix("raceway/") in tasks() or name in gymnasium.registry:
         return
     known = sorted({*tasks(), *(id_ for id_ in gymnasium.registry if "/" not in id_)})
-    raise ValueError(f"No environment {name!r}.{did_you_mean(name, known)} All native names: raceway list envs.")
+    raise SettingError(f"No environment {name!r}.{did_you_mean(name, known)} All native names: raceway list envs.")
 
 
 def env_seed(seed: int, purpose: str) -> int:

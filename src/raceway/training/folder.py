@@ -171,7 +171,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Writes arrays as safetensors, whole or not at all."""
     from safetensors.numpy import save
 
-    write_whole(path, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+    write_whole(path, save({name: np.asarray(array, order="C") for name, array in arrays.items()}))
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

@@ -13,16 +13,16 @@ import numpy as np
 from raceway.algos.moments import Normaliser
 from raceway.algos.ppo import PPO
 from raceway.algos.rollout import Rollout, Weights
+from raceway.errors import UserError
 from raceway.graph import Effect, Input, Output, Reactor, reaction, startup
 from raceway.training.chain import BEGINNING, link
 from raceway.training.dump import write_dump
 from raceway.training.slots import Shape
 
-
 _MUST_BE_FINITE = ("policy_loss", "value_loss", "entropy", "gradient_norm")
 
 
-class DivergedError(RuntimeError):
+class DivergedError(UserError, ArithmeticError):
     """Something that was learned is not a finite number."""
 
 

@@ -19,7 +19,7 @@ from raceway.training.environments import EnvSource
 from raceway.training.evaluation import Evaluation
 from raceway.training.folder import RunFolder
 from raceway.training.policy_files import read_policy
-from raceway.training.programs import Setup, evaluated
+from raceway.training.programs import Setup, evaluated, own_or
 
 
 class Policy:
@@ -33,7 +33,7 @@ class Policy:
         self.action_space = action_space
         self._leaves = observation_leaves(observation_space)
         self._for_env = environment_actions(action_space)
-        self._actor = JaxActor(PPO(config.ppo, observation_space, action_space, network or config.network), seed)
+        self._actor = JaxActor(PPO(config.ppo, observation_space, action_space, own_or(network, config.network)), seed)
         self._here = self._actor.put(weights.params, weights.scaling)
         self._calls = 0
 
@@ -99,11 +99,12 @@ def evaluate(
     seed: int = 0,
     which: str | None = None,
     num_envs: int | None = None,
+    env: Any = None,
     network: Any = None,
 ) -> Evaluation:
-    """Greedy episodes of a run's policy in fresh environments."""
+    """Greedy episodes of a run's policy in fresh environments: `env`, if the run's own cannot be found by a name."""
     policy = load(run, which, network)
     config = policy.config
-    setup = Setup.of(config, EnvSource(config.env, config.env_args), network)
+    setup = Setup.of(config, EnvSource(config.env if env is None else env, config.env_args), network)
     layout = setup.algorithm().native_layout()
     return evaluated(setup, layout, policy.weights, min(num_envs or 16, episodes), episodes, seed)

@@ -12,7 +12,9 @@ from gymnasium import Space
 from gymnasium.vector import AutoresetMode
 
 from raceway._core import usable_cpus
+from raceway.algos.configs import NetworkConfig
 from raceway.algos.moments import Normaliser
+from raceway.algos.networks import UserNetwork
 from raceway.algos.ppo import PPO
 from raceway.algos.rollout import Weights
 from raceway.algos.spaces import action_parts
@@ -86,13 +88,19 @@ class Setup:
     def algorithm(self) -> PPO:
         """The algorithm, for these spaces."""
         config = self.config
-        return PPO(config.ppo, self.observation_space, self.action_space, self.network or config.network)
+        return PPO(config.ppo, self.observation_space, self.action_space, own_or(self.network, config.network))
 
     def policy_file(self, directory: Path) -> PolicyFile:
         """Where a policy of this run is kept."""
         config = self.config
-        facts = {"env": config.env, "env_args": config.env_args, "algo": config.algo, "seed": config.seed}
+        facts = {"env": config.env, "env_args": config.env_args, "algo": config.algo, "seed": config.seed,
+                 "has_own_network": self.network is not None}  # fmt: skip
         return PolicyFile(directory, self.observation_space, self.action_space, facts)
+
+
+def own_or(own: Any, described: NetworkConfig) -> NetworkConfig | UserNetwork:
+    """A user's (init, apply) pair, or the network that the settings describe."""
+    return described if own is None else UserNetwork(*own)
 
 
 def make_sampler(setup: Setup, layout: dict[str, Any] | None, sampling: Sampling) -> Sampler:
@@ -198,7 +206,8 @@ def build(setup: Setup, report: Report | None) -> Training:
     program.connect(learner.weights, collector.weights, after=delay, initial=[learner.current] * delay)
     if report is not None:
         reporter = program.add(Reporter(_reporting(setup, report.folder), report.log, report.console))
-        program.connect(collector.episodes, reporter.episodes)
+        # The reporter reads them together with what the learner tells a round later: nobody is to wait for that.
+        program.connect(collector.episodes, reporter.episodes, capacity=delay + 1)
         program.connect(learner.progress, reporter.progress)
         if setup.evaluates:
             evaluator = program.add(_evaluator(setup, layout, report.folder))

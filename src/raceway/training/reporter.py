@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,12 +55,26 @@ class Pace:
             self._marks.popleft()
 
     @property
-    def rates(self) -> tuple[float, float, float]:
-        """Steps per second, and the shares of the time in which somebody collected and somebody learned."""
+    def steps_per_second(self) -> float:
+        return self._per_second(1)
+
+    @property
+    def collect(self) -> float:
+        """The share of the time in which environments were stepped."""
+        return min(self._per_second(2), 1.0)
+
+    @property
+    def learn(self) -> float:
+        """The share in which the learner was at work."""
+        return min(self._per_second(3), 1.0)
+
+    def wait(self, schedule: str) -> float:
+        """The share in which neither was."""
+        return max(0.0, 1.0 - (self.collect + self.learn if schedule == "serial" else max(self.collect, self.learn)))
+
+    def _per_second(self, column: int) -> float:
         first, last = self._marks[0], self._marks[-1]
-        seconds = max(last[0] - first[0], 1e-9)
-        per_second = [(last[i] - first[i]) / seconds for i in (1, 2, 3)]
-        return per_second[0], min(per_second[1], 1.0), min(per_second[2], 1.0)
+        return (last[column] - first[column]) / max(last[0] - first[0], 1e-9)
 
 
 class Reporter(Reactor):
@@ -82,7 +95,8 @@ class Reporter(Reactor):
         self._count = 0
         self._rows: list[dict[str, float]] = []
         self._evaluated = 0
-        self._best = self._last = math.nan
+        self._best: float | None = None
+        self._last: float | None = None
 
     @reaction(startup)
     def open(self) -> None:
@@ -113,40 +127,43 @@ class Reporter(Reactor):
 
     def _status(self, steps: int) -> Status:
         told = self._reporting
-        rate, collect, learn = self._pace.rates
-        wait = max(0.0, 1.0 - (collect + learn if told.schedule == "serial" else max(collect, learn)))
+        pace = self._pace
         return Status(
             steps=steps,
             total_steps=told.rounds * told.steps_per_round,
             seconds=perf_counter() - self._begin,
-            steps_per_second=rate,
-            return_mean=float(np.mean(self._returns)) if self._returns else math.nan,
-            length_mean=float(np.mean(self._lengths)) if self._lengths else math.nan,
+            steps_per_second=pace.steps_per_second,
+            return_mean=float(np.mean(self._returns)) if self._returns else None,
+            length_mean=float(np.mean(self._lengths)) if self._lengths else None,
             episodes=self._count,
             evaluation=self._last,
             best=self._best,
-            collect=collect,
-            learn=learn,
-            wait=wait,
+            collect=pace.collect,
+            learn=pace.learn,
+            wait=pace.wait(told.schedule),
             verdict=verdict(
-                collect, learn, schedule=told.schedule, num_workers=told.num_workers, num_envs=told.num_envs
+                pace.collect,
+                pace.learn,
+                schedule=told.schedule,
+                num_workers=told.num_workers,
+                num_envs=told.num_envs,
             ),
         )
 
     def _write_row(self, steps: int, round_: int, status: Status) -> None:
         row = {name: float(np.mean([r[name] for r in self._rows if name in r])) for name in self._rows[-1]}
         self._rows.clear()
-        values = {
+        values: dict[str, float] = {
             "round": round_,
             "time/seconds": status.seconds,
             "time/steps_per_second": status.steps_per_second,
-            "time/collect": status.collect,
-            "time/learn": status.learn,
-            "time/wait": status.wait,
+            "time/collect": self._pace.collect,
+            "time/learn": self._pace.learn,
+            "time/wait": self._pace.wait(self._reporting.schedule),
             "episode/count": self._count,
             **{name if "/" in name or name == "lag" else f"train/{name}": value for name, value in row.items()},
         }
-        if self._returns:
+        if status.return_mean is not None and status.length_mean is not None:
             values |= {"episode/return": status.return_mean, "episode/length": status.length_mean}
         self._log.write(steps, values)
         self._chain.flush()
@@ -154,7 +171,7 @@ class Reporter(Reactor):
     def _tell_evaluations(self, evaluations: list[Evaluation]) -> None:
         for found in evaluations[self._evaluated :]:
             self._last = found.mean
-            self._best = float(np.fmax(self._best, found.mean))
+            self._best = found.mean if self._best is None else float(np.fmax(self._best, found.mean))
             self._log.write(found.steps, evaluation_row(found))
         self._evaluated = len(evaluations)
 

@@ -1,0 +1,98 @@
+"""Puts what the code knows into docs/ppo.md: `python -m benchmarks.pages`, or `--check` to see whether it is there.
+
+Hyperparameters with their defaults, meanings and other names come from the dataclasses, results from
+src/raceway/training/presets.json: nothing on that page that could grow old is typed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.table import markdown_table, with_tables
+from raceway.algos.configs import NetworkConfig, PPOConfig
+from raceway.algos.hyperparameters import ALIASES
+from raceway.report.words import clock, count, number
+from raceway.training.presets import Preset, presets
+
+PAGE = Path("docs/ppo.md")
+NOTHING = "Nothing is measured yet."
+
+
+def meanings(kind: type) -> Mapping[str, str]:
+    """The text under each field of a dataclass."""
+    (declared,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(declared, ast.ClassDef)
+    found = {}
+    for field, text in zip(declared.body, declared.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            assert isinstance(text, ast.Expr), f"{field.target.id} has no text under it"
+            found[field.target.id] = str(ast.literal_eval(text.value))
+    return found
+
+
+def settings_table(kind: type, aliases: Mapping[str, tuple[str, Any]]) -> str:
+    """Every field: its default, what it means, what else it may be called."""
+    said, names = meanings(kind), {field.name for field in dataclasses.fields(kind)}
+    header = ["name", "default", "meaning", "also understood"] if aliases else ["name", "default", "meaning"]
+    rows = []
+    for field in dataclasses.fields(kind):
+        also = [f"`{alias}`" for alias, (meant, _) in aliases.items() if meant == field.name and alias not in names]
+        default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+        rows.append([f"`{field.name}`", default, said[field.name], ", ".join(also)][: len(header)])
+    return markdown_table(header, rows)
+
+
+def results_table(known: Sequence[Preset]) -> str:
+    """What was measured. A preset that was not is left out."""
+    found = [(each, each.result) for each in known if each.result is not None]
+    if not found:
+        return NOTHING
+    header = ["", "return (95% interval)", "steps", "time", "seeds", "command"]
+    rows = [
+        [
+            preset.env,
+            f"**{number(result.evaluation)}** ({number(result.low)} to {number(result.high)})",
+            count(result.steps),
+            clock(result.seconds),
+            str(result.seeds),
+            f"`{result.command}`",
+        ]
+        for preset, result in found
+    ]
+    machines = list(dict.fromkeys(result.machine for _, result in found if result.machine))
+    measured = [f"Measured on {'; '.join(machines)}."] if machines else []
+    return "\n\n".join([markdown_table(header, rows), *measured])
+
+
+def renewed(page: str) -> str:
+    """The page's text with all that is generated."""
+    page = with_tables(page, settings_table(PPOConfig, ALIASES), "hyperparameters")
+    page = with_tables(page, settings_table(NetworkConfig, {}), "network")
+    return with_tables(page, results_table([each for each in presets() if each.algo == "ppo"]), "results")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Writes the page, or with --check says whether it is up to date."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the page is out of date")
+    options = parser.parse_args(argv)
+    current = PAGE.read_text(encoding="utf-8")
+    wanted = renewed(current)
+    if wanted == current:
+        return 0
+    if options.check:
+        print(f"{PAGE} is out of date. `python -m benchmarks.pages` renews it.", file=sys.stderr)
+        return 1
+    PAGE.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
