@@ -17,8 +17,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NO_ASLR := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 CTEST := $(BIN)/ctest --output-on-failure --test-dir
 
-.PHONY: help check test test-all lint format bench bench-graph bench-train sanitize clean
+.PHONY: help check train test test-all lint format bench bench-graph bench-train sanitize clean
 help:
+	@echo "make train     build, then train CartPole-v1 until it is solved, while you watch"
 	@echo "make test      build, then the C++ and Python tests"
 	@echo "make test-all  the slow ones too, and the sanitizers"
 	@echo "make lint      style, types, formatting"
@@ -49,6 +50,11 @@ build/tests%: $(READY) $(wildcard tests/core/*)
 		-DRACEWAY_SANITIZE=$(patsubst -%,%,$*) >/dev/null
 	$(BIN)/cmake --build $@
 	@touch $@
+
+train: $(READY)
+	@rm -rf build/train
+	$(BIN)/raceway train CartPole-v1 --log.directory build/train --log.name run
+	$(BIN)/raceway eval build/train/CartPole-v1/run --episodes 100 --at-least 475
 
 test: $(READY) build/tests-
 	$(CTEST) build/tests-

@@ -57,7 +57,9 @@ def render(sections: Sequence[dict[str, Any]], block: str = BLOCKS[0]) -> str:
             by_task, unit = section.get("by_task"), section.get("unit", "steps/s")
             parts.append(markdown_table(*(task_table(found) if by_task else ratio_table(found, unit))))
         if section["amounts"]:
-            parts.append(markdown_table(["", "measured", "goal"], [_amount_row(amount) for amount in section["amounts"]]))
+            parts.append(
+                markdown_table(["", "measured", "goal"], [_amount_row(amount) for amount in section["amounts"]])
+            )
     if versions := versions_line(sections):
         parts.append(versions)
     return "\n\n".join(parts)

@@ -1,5 +1,5 @@
-// The limit that pools and rollouts are measured against: environments stepped in a plain loop, one thread per CPU, each with its
-// own share of them from beginning to end. No pool, no batches, nothing shared.
+// The limit that pools and rollouts are measured against: environments stepped in a plain loop, one thread per CPU,
+// each with its own share of them from beginning to end. No pool, no batches, nothing shared.
 #pragma once
 
 #include <algorithm>

@@ -47,7 +47,7 @@ struct Kernel {
 
 extern const Kernel kGenericKernel;
 extern const Kernel kAvx2Kernel;  // empty if it was not compiled for such CPUs
-const Kernel* avx2_kernel();  // null where it cannot run
+const Kernel* avx2_kernel();      // null where it cannot run
 const Kernel& best_kernel();
 
 }  // namespace raceway

@@ -100,8 +100,9 @@ RACEWAY_INLINE Floats exponential(Floats x) {
 
 // Of normal numbers above zero: n ln 2 + ln(1 + f) with 1 + f from √½ to √2.
 RACEWAY_INLINE Floats logarithm(Floats x) {
-  constexpr float kRest[] = {3.333333126e-01F, -2.499998119e-01F, 2.000068812e-01F, -1.666915032e-01F, 1.425115402e-01F,
-                             -1.239671498e-01F, 1.163469338e-01F, -1.165984007e-01F, 7.332334763e-02F};
+  constexpr float kRest[] = {3.333333126e-01F,  -2.499998119e-01F, 2.000068812e-01F,
+                             -1.666915032e-01F, 1.425115402e-01F,  -1.239671498e-01F,
+                             1.163469338e-01F,  -1.165984007e-01F, 7.332334763e-02F};
   constexpr std::int32_t kRootHalf = 0x3f3504f3;
   const Ints offset = (Ints)x - kRootHalf;
   const Ints exponent = offset >> 23;
@@ -175,14 +176,22 @@ template <Activation Act>
 [[gnu::noinline]] void last_half(const Dense& layer) {
   const std::size_t vector = layer.vectors - 1;
   switch (layer.rows) {
-    case 1: return tile<1, 1, 1, Act>(layer, 0, vector);
-    case 2: return tile<2, 1, 1, Act>(layer, 0, vector);
-    case 3: return tile<3, 1, 1, Act>(layer, 0, vector);
-    case 4: return tile<4, 1, 1, Act>(layer, 0, vector);
-    case 5: return tile<5, 1, 1, Act>(layer, 0, vector);
-    case 6: return tile<6, 1, 1, Act>(layer, 0, vector);
-    case 7: return tile<7, 1, 1, Act>(layer, 0, vector);
-    default: return tile<8, 1, 1, Act>(layer, 0, vector);
+    case 1:
+      return tile<1, 1, 1, Act>(layer, 0, vector);
+    case 2:
+      return tile<2, 1, 1, Act>(layer, 0, vector);
+    case 3:
+      return tile<3, 1, 1, Act>(layer, 0, vector);
+    case 4:
+      return tile<4, 1, 1, Act>(layer, 0, vector);
+    case 5:
+      return tile<5, 1, 1, Act>(layer, 0, vector);
+    case 6:
+      return tile<6, 1, 1, Act>(layer, 0, vector);
+    case 7:
+      return tile<7, 1, 1, Act>(layer, 0, vector);
+    default:
+      return tile<8, 1, 1, Act>(layer, 0, vector);
   }
 }
 
@@ -192,10 +201,17 @@ void dense_with(const Dense& layer) {
   if (layer.vectors > 1) {
     for (; row + 4 <= layer.rows; row += 4) band<4, Act>(layer, row);
     switch (layer.rows - row) {
-      case 1: band<1, Act>(layer, row); break;
-      case 2: band<2, Act>(layer, row); break;
-      case 3: band<3, Act>(layer, row); break;
-      default: break;
+      case 1:
+        band<1, Act>(layer, row);
+        break;
+      case 2:
+        band<2, Act>(layer, row);
+        break;
+      case 3:
+        band<3, Act>(layer, row);
+        break;
+      default:
+        break;
     }
   }
   if (layer.vectors % 2 == 1) last_half<Act>(layer);
@@ -203,9 +219,12 @@ void dense_with(const Dense& layer) {
 
 void dense(const Dense& layer) {
   switch (layer.activation) {
-    case Activation::kTanh: return dense_with<Activation::kTanh>(layer);
-    case Activation::kRelu: return dense_with<Activation::kRelu>(layer);
-    default: return dense_with<Activation::kNone>(layer);
+    case Activation::kTanh:
+      return dense_with<Activation::kTanh>(layer);
+    case Activation::kRelu:
+      return dense_with<Activation::kRelu>(layer);
+    default:
+      return dense_with<Activation::kNone>(layer);
   }
 }
 

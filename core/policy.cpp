@@ -143,8 +143,8 @@ std::vector<Network::Layer> Network::packed(const std::vector<LayerShape>& layer
       }
     }
     const bool linear = last_is_linear && i + 1 == layers.size();
-    result.push_back({shape.inputs, width / kLanes, weights.data(), bias.data(),
-                      linear ? Activation::kNone : shape_.activation});
+    result.push_back(
+        {shape.inputs, width / kLanes, weights.data(), bias.data(), linear ? Activation::kNone : shape_.activation});
     memory_.push_back(std::move(weights));
     memory_.push_back(std::move(bias));
   }
@@ -327,8 +327,7 @@ std::size_t Pass::sample_categorical(const Network& network, std::size_t rows, b
 }
 
 // The first value whose weights, summed up to it, exceed `level`; the greedy one has the largest weight.
-std::int32_t Pass::choose(const float* weights, std::size_t count, float level, bool greedy,
-                          const std::uint8_t* mask) {
+std::int32_t Pass::choose(const float* weights, std::size_t count, float level, bool greedy, const std::uint8_t* mask) {
   std::size_t chosen = 0;
   float sum = greedy ? -1.0F : 0.0F;
   for (std::size_t i = 0; i < count; ++i) {

@@ -247,7 +247,7 @@ bool Pool::run_groups(std::size_t group_size, const GroupWork& work, const Poll&
   asks_per_look_ = 1;
   given_up_.store(false, std::memory_order_relaxed);
   crew_->begin_long((settings_.num_envs + group_size - 1) / group_size, kGroups);
-  crew_->finish(poll ? [this] { keep_going(); } : std::function<void()>());
+  crew_->finish(poll ? [this] { look_up(); } : std::function<void()>());
   poll_ = nullptr;
   return !given_up_.load(std::memory_order_relaxed) && !closed();
 }

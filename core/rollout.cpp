@@ -32,9 +32,8 @@ auto with_type(std::int32_t dtype, Use use) {
 }
 
 double number_at(const raceway_column& column, const void* values, std::size_t row) {
-  return with_type(column.dtype, [&](auto* type) {
-    return static_cast<double>(static_cast<decltype(type)>(values)[row]);
-  });
+  return with_type(column.dtype,
+                   [&](auto* type) { return static_cast<double>(static_cast<decltype(type)>(values)[row]); });
 }
 
 std::string kind_of(const raceway_column& column) {
@@ -100,10 +99,10 @@ void Rollout::check_observations() const {
     const std::size_t size = discrete ? static_cast<std::size_t>(column.discrete_n) : elements_of(column);
     const bool single = !discrete || elements_of(column) == 1;
     if (inputs[i].discrete == discrete && inputs[i].size == size && single) continue;
-    throw std::invalid_argument(
-        "input " + std::to_string(i) + " of the policy is " + (inputs[i].discrete ? "one of " : "a box of ") +
-        std::to_string(inputs[i].size) + ": that leaf of an observation of " + pool_.table().name + " is " +
-        kind_of(column) + ".");
+    throw std::invalid_argument("input " + std::to_string(i) + " of the policy is " +
+                                (inputs[i].discrete ? "one of " : "a box of ") + std::to_string(inputs[i].size) +
+                                ": that leaf of an observation of " + pool_.table().name + " is " + kind_of(column) +
+                                ".");
   }
 }
 
@@ -120,8 +119,8 @@ void Rollout::check_actions() const {
   if (fits) return;
   static constexpr const char* kKinds[] = {"categorical", "Gaussian", "Bernoulli"};
   throw std::invalid_argument("the policy's actions are " + std::to_string(shape().action_size) + " " +
-                              kKinds[static_cast<int>(shape().kind)] + ": an action of " + pool_.table().name +
-                              " is " + kind_of(column) + ".");
+                              kKinds[static_cast<int>(shape().kind)] + ": an action of " + pool_.table().name + " is " +
+                              kind_of(column) + ".");
 }
 
 // --- a call
@@ -138,8 +137,8 @@ bool Rollout::collect(const RolloutCall& call, const Pool::Poll& poll) {
   keys_.emplace(shape(), call.seed);
   failure_.reset();
   std::fill(info_sums_.begin(), info_sums_.end(), 0.0);
-  const bool completed = pool_.run_groups(
-      group_size(), [this](std::size_t first, std::size_t count) { run_group(first, count); }, poll);
+  const bool completed =
+      pool_.run_groups(group_size(), [this](std::size_t first, std::size_t count) { run_group(first, count); }, poll);
   network_.reset();
   if (failure_) {
     pool_.states_changed();

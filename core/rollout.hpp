@@ -1,6 +1,6 @@
 // Free-running collection: the policy lives in the worker. A thread takes a few environments and does all their steps
-// alone: observe, infer, act, write each number to its place in the caller's arrays. Which thread that was, and how many
-// environments it stepped together, cannot be seen in the result.
+// alone: observe, infer, act, write each number to its place in the caller's arrays. Which thread that was, and how
+// many environments it stepped together, cannot be seen in the result.
 #pragma once
 
 #include <memory>
@@ -21,16 +21,16 @@ struct PolicyError : std::runtime_error {
 
 // Where a rollout of T steps of N environments goes: C-contiguous arrays, time first.
 struct RolloutArrays {
-  std::vector<void*> obs;          // a leaf each, [T+1, N, ...]: float32, or int32 for a discrete one
-  void* actions = nullptr;         // [T, N, K] as the policy drew them: int32, or float32 for a Gaussian
-  float* rewards = nullptr;        // [T, N], as the next three
+  std::vector<void*> obs;    // a leaf each, [T+1, N, ...]: float32, or int32 for a discrete one
+  void* actions = nullptr;   // [T, N, K] as the policy drew them: int32, or float32 for a Gaussian
+  float* rewards = nullptr;  // [T, N], as the next three
   std::uint8_t* terminated = nullptr;
   std::uint8_t* truncated = nullptr;
   float* log_probs = nullptr;
-  float* values = nullptr;             // [T+1, N]
-  float* final_values = nullptr;       // [T, N]: of the last observation of episodes that were cut off, 0 elsewhere
-  std::uint8_t* action_mask = nullptr; // [T, N, logits]; null: masks are not looked at
-  float* episode_returns = nullptr;    // [T, N], 0 where none ended; as the lengths
+  float* values = nullptr;              // [T+1, N]
+  float* final_values = nullptr;        // [T, N]: of the last observation of episodes that were cut off, 0 elsewhere
+  std::uint8_t* action_mask = nullptr;  // [T, N, logits]; null: masks are not looked at
+  float* episode_returns = nullptr;     // [T, N], 0 where none ended; as the lengths
   std::int32_t* episode_lengths = nullptr;
   double* info_means = nullptr;  // one number per name of info_names()
 };

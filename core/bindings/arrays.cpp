@@ -287,9 +287,10 @@ void* memory_of(nb::handle array, std::int32_t dtype, const std::vector<std::siz
                 bool writable) {
   const std::vector<npy_intp> wanted(shape.begin(), shape.end());
   const int ndim = static_cast<int>(shape.size());
-  const std::string expected = "expected a C-contiguous " + std::string(writable ? "writable " : "") + "array of " +
-                               text_of(nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy_type(dtype))))) +
-                               " and shape " + shape_text(wanted.data(), ndim) + ".";
+  const std::string expected =
+      "expected a C-contiguous " + std::string(writable ? "writable " : "") + "array of " +
+      text_of(nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy_type(dtype))))) + " and shape " +
+      shape_text(wanted.data(), ndim) + ".";
   if (!PyArray_Check(array.ptr())) {
     throw nb::type_error((name + " is of type " + text_of(array.type().attr("__name__")) + ": " + expected).c_str());
   }

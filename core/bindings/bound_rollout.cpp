@@ -51,8 +51,7 @@ void read_action(const nb::dict& action, PolicyShape& shape) {
     shape.kind = ActionKind::kBernoulli;
     shape.action_size = entry_as<std::size_t>(action, "size", where);
   } else {
-    throw nb::value_error(
-        ("no kind of action '" + kind + "'. Use 'categorical', 'gaussian' or 'bernoulli'.").c_str());
+    throw nb::value_error(("no kind of action '" + kind + "'. Use 'categorical', 'gaussian' or 'bernoulli'.").c_str());
   }
 }
 
@@ -65,8 +64,7 @@ PolicyShape shape_of(const nb::dict& layout) {
       throw nb::value_error(("no kind of input '" + kind + "'. Use 'box' or 'discrete'.").c_str());
     }
     const bool discrete = kind == "discrete";
-    shape.inputs.push_back(
-        {discrete, entry_as<std::size_t>(input, discrete ? "n" : "size", "an input of the policy")});
+    shape.inputs.push_back({discrete, entry_as<std::size_t>(input, discrete ? "n" : "size", "an input of the policy")});
   }
   shape.trunk = layers_of(layout, "trunk");
   shape.actor = layers_of(layout, "actor");
@@ -127,8 +125,8 @@ void BoundPolicy::load(nb::handle params, nb::handle mean, nb::handle rate) {
 }
 
 RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_steps) const {
-  static const std::set<std::string> kNames{"obs",        "actions",         "rewards",         "terminated",
-                                            "truncated",  "log_probs",       "values",          "final_values",
+  static const std::set<std::string> kNames{"obs",         "actions",         "rewards",         "terminated",
+                                            "truncated",   "log_probs",       "values",          "final_values",
                                             "action_mask", "episode_returns", "episode_lengths", "info_sums"};
   for (const auto& [key, value] : buffers) {
     const auto name = nb::cast<std::string>(key);
@@ -156,7 +154,8 @@ RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_step
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const raceway_column& column = layout.obs[i];
     std::vector<std::size_t> sizes{num_steps + 1, envs};
-    for (std::int32_t axis = 0; axis < column.ndim; ++axis) sizes.push_back(static_cast<std::size_t>(column.shape[axis]));
+    for (std::int32_t axis = 0; axis < column.ndim; ++axis)
+      sizes.push_back(static_cast<std::size_t>(column.shape[axis]));
     const auto dtype = column.space == RACEWAY_DISCRETE ? RACEWAY_INT32 : RACEWAY_FLOAT32;
     result.obs.push_back(memory_of(leaves[i], dtype, sizes, "buffers['obs'][" + std::to_string(i) + "]", true));
   }
@@ -182,13 +181,13 @@ RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_step
   return result;
 }
 
-void BoundRollout::collect(const nb::dict& buffers, std::size_t num_steps, std::uint64_t seed,
-                           std::uint64_t first_step, bool greedy, std::uint32_t first_env) {
+void BoundRollout::collect(const nb::dict& buffers, std::size_t num_steps, std::uint64_t seed, std::uint64_t first_step,
+                           bool greedy, std::uint32_t first_env) {
   Pool& pool = rollout_.pool();
   const Pool::Yielding yielding(pool);
   const Pool::Turn turn(pool, true, true);
-  RolloutCall call{arrays(buffers, num_steps), num_steps, seed, static_cast<std::uint32_t>(first_step), first_env,
-                   greedy};
+  RolloutCall call{
+      arrays(buffers, num_steps), num_steps, seed, static_cast<std::uint32_t>(first_step), first_env, greedy};
   const Pool::Poll poll = signals_of_main_thread();
   bool completed = false;
   {

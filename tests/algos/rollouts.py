@@ -10,7 +10,7 @@ from gymnasium import Space
 
 from raceway.algos.ppo import PPO
 from raceway.algos.rollout import Rollout, Scaling
-from raceway.algos.spaces import action_parts, flatten, observation_leaves, unflatten
+from raceway.algos.spaces import Leaf, action_parts, flatten, observation_leaves, unflatten
 
 SEED = 7
 
@@ -18,7 +18,7 @@ SEED = 7
 def random_obs(space: Space, lead: tuple[int, ...], rng: np.random.Generator) -> Any:
     """Observations [*lead, ...] as a rollout holds them."""
 
-    def leaf_values(leaf):
+    def leaf_values(leaf: Leaf) -> np.ndarray:
         shape = (*lead, *leaf.shape)
         if leaf.kind == "box":
             return rng.normal(size=shape).astype(np.float32)
@@ -61,7 +61,9 @@ def random_rollout(
 def drawn_rollout(ppo: PPO, params: Any, rollout: Rollout) -> Rollout:
     """The same with actions, log-probabilities and values of this policy."""
     num_steps, num_envs = rollout.rewards.shape
-    actions, log_probs, values = [], [], []
+    actions: list[np.ndarray] = []
+    log_probs: list[np.ndarray] = []
+    values: list[np.ndarray] = []
     for t in range(num_steps + 1):
         obs = unflatten(ppo.observation_space, [leaf[t] for leaf in flatten(ppo.observation_space, rollout.obs)])
         mask = None if rollout.action_mask is None else rollout.action_mask[min(t, num_steps - 1)]

@@ -1,4 +1,7 @@
+from typing import Any
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -8,8 +11,8 @@ from raceway.algos.convolution import NatureCNN, convolve, convolve_patches
 @pytest.mark.parametrize(("kernel", "stride", "size"), [(8, 4, (20, 23)), (4, 2, (9, 10)), (3, 1, (7, 5))])
 def test_patches_times_a_matrix_are_the_convolution(kernel, stride, size):
     rng = np.random.default_rng(0)
-    images = rng.normal(size=(3, *size, 2)).astype(np.float32)
-    weights = (rng.normal(size=(kernel, kernel, 2, 5)) / kernel).astype(np.float32)
+    images: Any = rng.normal(size=(3, *size, 2)).astype(np.float32)
+    weights: Any = (rng.normal(size=(kernel, kernel, 2, 5)) / kernel).astype(np.float32)
     expected = np.asarray(convolve(images, weights, stride))
     np.testing.assert_allclose(np.asarray(convolve_patches(images, weights, stride)), expected, atol=1e-5)
 
@@ -38,8 +41,8 @@ def test_both_forms_of_the_network_give_the_same_features_and_gradients(shape):
 
 
 def test_channels_first_and_last_are_the_same_picture():
-    picture = np.random.default_rng(0).integers(0, 256, size=(2, 40, 44, 3)).astype(np.uint8)
+    picture: Any = np.random.default_rng(0).integers(0, 256, size=(2, 40, 44, 3)).astype(np.uint8)
     first, last = NatureCNN((3, 40, 44), patches=True), NatureCNN((40, 44, 3), patches=True)
     np.testing.assert_array_equal(
-        np.asarray(first.prepare(np.moveaxis(picture, -1, 1))), np.asarray(last.prepare(picture))
+        np.asarray(first.prepare(jnp.moveaxis(picture, -1, 1))), np.asarray(last.prepare(picture))
     )

@@ -1,5 +1,7 @@
 import math
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,10 +12,10 @@ ROWS = 40_000
 
 
 def _draw(rows: int = ROWS) -> Draw:
-    return Draw(split_seed(5), np.arange(rows, dtype=np.uint32), np.full(rows, 17, np.uint32))
+    return Draw(split_seed(5), jnp.arange(rows), jnp.full(rows, 17))
 
 
-def _repeated(row: list[float], rows: int = ROWS) -> np.ndarray:
+def _repeated(row: list[float], rows: int = ROWS) -> Any:
     return np.tile(np.array(row, np.float32), (rows, 1))
 
 
@@ -31,9 +33,10 @@ def test_categorical_draws_follow_their_probabilities():
 
 
 def test_categorical_log_probabilities_and_entropy():
-    logits = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
-    actions = np.array([[0, 1], [1, 0], [2, 1], [0, 0], [1, 1], [2, 0]], np.int32)
-    log_prob, entropy = np.zeros(6), np.zeros(6)
+    logits: Any = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
+    actions: Any = np.array([[0, 1], [1, 0], [2, 1], [0, 0], [1, 1], [2, 0]], np.int32)
+    log_prob: Any = np.zeros(6)
+    entropy: Any = np.zeros(6)
     for component, part in enumerate((logits[:, :3], logits[:, 3:])):
         p = np.exp(part) / np.exp(part).sum(axis=1, keepdims=True)
         log_prob += np.log(p[np.arange(6), actions[:, component]])
@@ -46,7 +49,7 @@ def test_categorical_log_probabilities_and_entropy():
 
 
 def test_the_draw_is_the_first_whose_cumulative_probability_exceeds_the_number():
-    logits = np.random.default_rng(1).normal(size=(500, 7)).astype(np.float32)
+    logits: Any = np.random.default_rng(1).normal(size=(500, 7)).astype(np.float32)
     draw = _draw(500)
     word = np.asarray(draw.words(1)[0])[:, 0]
     u = (word >> 9) * 2.0**-23 + 2.0**-24
@@ -58,15 +61,15 @@ def test_the_draw_is_the_first_whose_cumulative_probability_exceeds_the_number()
 def test_masked_choices_are_never_drawn_and_have_no_probability():
     distribution = Categorical((3, 4))
     rng = np.random.default_rng(2)
-    inputs = rng.normal(0, 20, size=(ROWS, 7)).astype(np.float32)
-    mask = rng.random((ROWS, 7)) < 0.4
+    inputs: Any = rng.normal(0, 20, size=(ROWS, 7)).astype(np.float32)
+    mask: Any = rng.random((ROWS, 7)) < 0.4
     mask[:, 1] |= ~mask[:, :3].any(axis=1)
     mask[:, 6] |= ~mask[:, 3:].any(axis=1)
     masked = distribution.masked(inputs, mask)
     for actions in (distribution.sample(masked, _draw()), distribution.mode(masked)):
         assert mask[np.arange(ROWS), np.asarray(actions)[:, 0]].all()
         assert mask[np.arange(ROWS), 3 + np.asarray(actions)[:, 1]].all()
-    forbidden = np.stack([np.argmin(mask[:, :3], axis=1), np.argmax(mask[:, 3:], axis=1)], axis=1).astype(np.int32)
+    forbidden: Any = np.stack([np.argmin(mask[:, :3], axis=1), np.argmax(mask[:, 3:], axis=1)], axis=1).astype(np.int32)
     has_forbidden = ~mask[:, :3].all(axis=1)
     probabilities = np.exp(np.asarray(distribution.log_prob(masked, forbidden)))
     assert np.all(probabilities[has_forbidden] == 0)
@@ -90,16 +93,17 @@ def test_gaussian_draws_are_box_and_muller_of_the_words():
     u1, u2 = ((np.asarray(word) >> 9) * 2.0**-23 + 2.0**-24 for word in draw.words(2))
     radius = np.sqrt(-2 * np.log(u1))
     noise = np.stack([radius * np.cos(2 * np.pi * u2), radius * np.sin(2 * np.pi * u2)], axis=-1).reshape(20, 4)[:, :3]
-    inputs = np.concatenate([np.full((20, 3), 2.0), np.full((20, 3), -1.0)], axis=1).astype(np.float32)
+    inputs: Any = np.concatenate([np.full((20, 3), 2.0), np.full((20, 3), -1.0)], axis=1).astype(np.float32)
     np.testing.assert_allclose(np.asarray(Gaussian(3).sample(inputs, draw)), 2 + np.exp(-1) * noise, atol=1e-5)
 
 
 def test_gaussian_log_probabilities_and_entropy():
     rng = np.random.default_rng(0)
-    mean, log_std, actions = rng.normal(size=(3, 5, 2))
+    numbers: Any = rng.normal(size=(3, 5, 2))
+    mean, log_std, actions = numbers
     std = np.exp(log_std)
     density = np.exp(-((actions - mean) ** 2) / (2 * std**2)) / (std * np.sqrt(2 * np.pi))
-    inputs = np.concatenate([mean, log_std], axis=1).astype(np.float32)
+    inputs: Any = np.concatenate([mean, log_std], axis=1).astype(np.float32)
     distribution = Gaussian(2)
     found = distribution.log_prob(inputs, actions.astype(np.float32))
     np.testing.assert_allclose(np.asarray(found), np.log(density).sum(axis=1), atol=1e-4)
@@ -118,10 +122,10 @@ def test_bernoulli_draws_probabilities_entropy_and_masks():
     assert _close(actions.sum(axis=0), ROWS * p)
     row = _repeated(logits, 1)
     np.testing.assert_allclose(
-        np.asarray(distribution.log_prob(row, np.array([[1, 0, 1]]))), np.log(p[0] * (1 - p[1]) * p[2]), atol=1e-5
+        np.asarray(distribution.log_prob(row, jnp.array([[1, 0, 1]]))), np.log(p[0] * (1 - p[1]) * p[2]), atol=1e-5
     )
     entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p)).sum()
     np.testing.assert_allclose(np.asarray(distribution.entropy(row)), entropy, atol=1e-5)
-    masked = distribution.masked(_repeated(logits), np.array([True, False, True]))
+    masked = distribution.masked(_repeated(logits), jnp.array([True, False, True]))
     assert np.asarray(distribution.sample(masked, _draw()))[:, 1].sum() == 0
     assert np.isfinite(np.asarray(distribution.entropy(masked))).all()

@@ -1,25 +1,29 @@
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gymnasium import spaces
+from gymnasium import Space, spaces
 
 from raceway.algos.configs import NetworkConfig
-from raceway.algos.networks import Scales, UserNetwork, build_network
+from raceway.algos.networks import Network, Scales, UserNetwork, build_network
 from raceway.algos.spaces import flatten
 from tests.algos.rollouts import random_obs
 
 FLAT = spaces.Tuple((spaces.Box(-1, 1, (2, 3)), spaces.Discrete(4), spaces.Box(-1, 1, (2,))))
 
 
-def _apply(network, space, obs, scales=None, seed=1):
-    params = network.unravel(jnp.asarray(network.init(seed)))
+def _apply(network: Network, space: Space, obs: Any, scales: Scales | None) -> tuple[np.ndarray, np.ndarray]:
+    params = network.unravel(jnp.asarray(network.init(1)))
     leaves = [jnp.asarray(leaf) for leaf in flatten(space, obs)]
     inputs, values = network.apply(params, network.prepare(leaves, scales))
     return np.asarray(inputs), np.asarray(values)
 
 
-def _native_forward(layout, flat, obs, mean, rate):
+def _native_forward(
+    layout: dict[str, Any], flat: np.ndarray, obs: Any, mean: np.ndarray, rate: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The network as its description says, in NumPy."""
     features = []
     for part, leaf in zip(layout["inputs"], obs, strict=True):
@@ -31,9 +35,10 @@ def _native_forward(layout, flat, obs, mean, rate):
     )
     boxes = np.clip((boxes - mean) * rate, -10, 10)
     x = np.concatenate([boxes[:, :6], features[1], boxes[:, 6:]], axis=1)
-    activation = {"tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}[layout["activation"]]
+    activations: dict[str, Any] = {"tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}
+    activation = activations[layout["activation"]]
 
-    def run(layers, x, linear_end):
+    def run(layers: list[dict[str, int]], x: np.ndarray, linear_end: bool) -> np.ndarray:
         for depth, layer in enumerate(layers):
             size = layer["inputs"] * layer["outputs"]
             weights = flat[layer["weights"] : layer["weights"] + size].reshape(layer["inputs"], layer["outputs"])

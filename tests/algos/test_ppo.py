@@ -1,5 +1,6 @@
 import functools
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +45,7 @@ def _fast(state, rate: float):
     return state._replace(learning_rate=jnp.float32(rate))
 
 
-def _as_numpy(metrics):
+def _as_numpy(metrics: dict[str, Any]) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, values in metrics.items()}
 
 
@@ -53,8 +54,8 @@ def test_at_lag_0_the_first_minibatch_has_ratio_1_whatever_the_actions(name):
     ppo = _ppo(name)
     state = ppo.init(1)
     rollout = _drawn(ppo, state, ACTION_SPACES[name])
-    after, metrics = ppo.update(state, rollout, 0.0, 1, 0)
-    metrics = _as_numpy(metrics)
+    after, found = ppo.update(state, rollout, 0.0, 1, 0)
+    metrics = _as_numpy(found)
     assert metrics["ratio_first"] < 1e-5
     assert metrics["clip_fraction"][0] == 0
     assert abs(metrics["approx_kl"][0]) < 1e-5
@@ -71,8 +72,8 @@ def test_at_lag_1_the_ratio_is_against_the_behaviour():
     state, _ = ppo.update(old, rollout, 0.0, 1, 0)
     _, metrics = ppo.update(state, rollout, 0.0, 1, 1)
     order = np.asarray(shuffles(jnp.array([1, 0], jnp.uint32), jnp.uint32(1), 2, T * N))[0, : T * N // 2]
-    obs, actions = rollout.obs[:-1].reshape(-1, 3), rollout.actions.reshape(-1, 2)
-    inputs, _ = ppo.network.apply(ppo.network.unravel(state.params), (jnp.asarray(obs),))
+    obs, actions = jnp.asarray(rollout.obs[:-1].reshape(-1, 3)), jnp.asarray(rollout.actions.reshape(-1, 2))
+    inputs, _ = ppo.network.apply(ppo.network.unravel(state.params), (obs,))
     log_ratio = np.asarray(ppo.distribution.log_prob(inputs, actions)) - rollout.log_probs.reshape(-1)
     ratio = np.exp(log_ratio)[order]
     assert np.abs(ratio - 1).mean() > 0.01
@@ -177,7 +178,7 @@ def test_values_that_move_far_count_by_the_larger_error():
 
 def test_target_kl_stops_the_rest_of_the_round():
     free, bound = _ppo("box"), _ppo("box", target_kl=0.01)
-    state = _fast(free.init(1), 0.02)
+    state = _fast(free.init(1), 0.06)
     rollout = _drawn(free, state)
     divergences = np.asarray(free.update(state, rollout, 0.0, 1, 0)[1]["approx_kl"])
     stop = int(np.argmax(divergences > 0.015))

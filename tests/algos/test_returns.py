@@ -1,9 +1,12 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raceway.algos.returns import explained_variance, generalized_advantages
+
+_compiled = jax.jit(generalized_advantages)
 
 
 def test_advantages_by_hand_with_termination_and_truncation_apart():
@@ -19,7 +22,7 @@ def test_advantages_by_hand_with_termination_and_truncation_apart():
     rewards = np.repeat(np.array([[1.0], [2.0], [3.0]], np.float32), 3, axis=1)
     values = np.repeat(np.array([[4.0], [8.0], [12.0], [16.0]], np.float32), 3, axis=1)
     final_values = np.where(ends[1], 20.0, 0.0).astype(np.float32)
-    advantages = generalized_advantages(rewards, values, final_values, *ends, 0.5, 0.5)
+    advantages = _compiled(rewards, values, final_values, *ends, 0.5, 0.5)
     expected = [[1 - 1 / 16, -0.5, 2.0], [-0.25, -6.0, 4.0], [-1.0, -1.0, -1.0]]
     np.testing.assert_array_equal(np.asarray(advantages), np.array(expected, np.float32))
 
@@ -27,11 +30,8 @@ def test_advantages_by_hand_with_termination_and_truncation_apart():
 def test_an_episode_that_terminates_as_its_time_runs_out_has_no_value_after_it():
     one = np.ones((1, 1), np.float32)
     both = np.ones((1, 1), bool)
-    advantages = generalized_advantages(one, np.full((2, 1), 3, np.float32), one * 100, both, both, 0.9, 0.9)
+    advantages = _compiled(one, np.full((2, 1), 3, np.float32), one * 100, both, both, 0.9, 0.9)
     assert float(advantages[0, 0]) == 1 - 3
-
-
-_compiled = jax.jit(generalized_advantages)
 
 
 @given(st.sampled_from([1, 2, 12]), st.floats(0, 1), st.floats(0, 1), st.integers(0, 2**32 - 1))
@@ -54,7 +54,6 @@ def test_advantages_are_those_of_a_plain_loop(num_steps, gamma, lambda_, seed):
 
 
 def test_explained_variance_of_perfect_and_useless_critics():
-    returns = np.array([1.0, 2.0, 3.0, 99.0], np.float32)
-    weights = np.array([1.0, 1.0, 1.0, 0.0], np.float32)
+    returns, weights = jnp.array([1.0, 2.0, 3.0, 99.0]), jnp.array([1.0, 1.0, 1.0, 0.0])
     assert float(explained_variance(returns, returns, weights)) == 1
-    assert float(explained_variance(np.zeros(4, np.float32), returns, weights)) == 0
+    assert float(explained_variance(jnp.zeros(4), returns, weights)) == 0

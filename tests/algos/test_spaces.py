@@ -61,5 +61,5 @@ def test_the_environment_gets_actions_of_its_space():
     assert given.shape == (2, 1, 2)
     assert given.dtype == np.float64
     assert given.reshape(-1).tolist() == [-1, 2, 0.5, 0.5]
-    several = spaces.MultiDiscrete([[2, 3], [4, 5]], start=[[0, 1], [2, 3]])
+    several = spaces.MultiDiscrete(np.array([[2, 3], [4, 5]]), start=np.array([[0, 1], [2, 3]]))
     assert environment_actions(several)(np.array([[1, 1, 1, 1]]))[0].tolist() == [[1, 2], [3, 4]]

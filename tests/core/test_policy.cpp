@@ -286,7 +286,8 @@ CASE("categorical actions come as often as their probabilities say, and log_prob
   std::vector<double> chances;
   for (std::size_t j = 0, start = 0; j < 2; start += sample.shape.nvec[j++]) {
     double total = 0.0;
-    for (std::size_t i = 0; i < sample.shape.nvec[j]; ++i) total += std::exp(static_cast<double>(pass.logits(0)[start + i]));
+    for (std::size_t i = 0; i < sample.shape.nvec[j]; ++i)
+      total += std::exp(static_cast<double>(pass.logits(0)[start + i]));
     for (std::size_t i = 0; i < sample.shape.nvec[j]; ++i) {
       chances.push_back(std::exp(static_cast<double>(pass.logits(0)[start + i])) / total);
     }
@@ -426,7 +427,8 @@ CASE("a discrete observation outside its space is refused, not looked up") {
   Sample sample = categorical({{true, 4}}, {}, {8}, {2});
   const Network network = network_of(sample, best_kernel());
   Pass pass(sample.shape);
-  for (const std::int64_t wrong : {std::int64_t{4}, std::int64_t{-1}, INT64_MAX}) CHECK(!pass.encode(network, 0, &wrong));
+  for (const std::int64_t wrong : {std::int64_t{4}, std::int64_t{-1}, INT64_MAX})
+    CHECK(!pass.encode(network, 0, &wrong));
   const std::int64_t right = 3;
   CHECK(pass.encode(network, 0, &right));
 }

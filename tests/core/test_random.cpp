@@ -1,5 +1,5 @@
-// The expected numbers are NumPy 2.4's: numpy.random.PCG64(seed) and numpy.random.Generator over it. Those of Threefry are
-// the known answers that Random123 publishes.
+// The expected numbers are NumPy 2.4's: numpy.random.PCG64(seed) and numpy.random.Generator over it. Those of Threefry
+// are the known answers that Random123 publishes.
 #include <array>
 #include <vector>
 

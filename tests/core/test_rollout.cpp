@@ -1,10 +1,9 @@
 // Rollouts of scripted environments, whose steps tell what was done to them.
-#include "rollout.hpp"
-
 #include <cmath>
 #include <random>
 
 #include "check.hpp"
+#include "rollout.hpp"
 #include "scripted.hpp"
 
 using namespace raceway;

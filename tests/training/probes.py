@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 
-class Probe(gymnasium.Env[np.ndarray, int]):
+class Probe(gymnasium.Env[np.ndarray, Any]):
     """A sign to see, two actions, episodes of fixed length. Reward by `rule(sign, action, step)`, at most."""
 
     def __init__(self, rule: str, length: int = 1) -> None:
@@ -47,7 +47,7 @@ class Probe(gymnasium.Env[np.ndarray, int]):
         return np.array([self.sign], np.float32), reward, ended, False, {}
 
 
-class Forever(gymnasium.Env[np.ndarray, int]):
+class Forever(gymnasium.Env[np.ndarray, Any]):
     """Pays 1 a step and never ends; it is cut off after a few. Its value is 1 / (1 - gamma), if that is understood."""
 
     observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)

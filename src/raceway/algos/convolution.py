@@ -65,16 +65,16 @@ class NatureCNN:
 
     def apply(self, params: Mapping[str, Array], images: Array) -> Array:
         """Features of prepared images."""
-        if not self._patches:
-            return self._encode(params, images)
         batch = len(images)
         chunk = next(size for size in range(min(CHUNK, batch), 0, -1) if batch % size == 0)
-        if chunk in (1, batch):  # nothing to gain from a loop over single images
-            return self._encode(params, images)
-        chunks = images.reshape(-1, chunk, *images.shape[1:])
-        return jax.lax.map(lambda part: self._encode(params, part), chunks).reshape(batch, NUM_FEATURES)
+        if self._patches and 1 < chunk < batch:  # a loop over single images would gain nothing
+            chunks = images.reshape(-1, chunk, *images.shape[1:])
+            x = jax.lax.map(lambda part: self._convolutions(params, part), chunks)
+        else:
+            x = self._convolutions(params, images)
+        return jax.nn.relu(x.reshape(batch, -1) @ params["dense.weights"] + params["dense.bias"])
 
-    def _encode(self, params: Mapping[str, Array], images: Array) -> Array:
+    def _convolutions(self, params: Mapping[str, Array], images: Array) -> Array:
         x = images.astype(jnp.float32) * np.float32(1 / 255)
         for index, (kernel, stride, _) in enumerate(LAYERS):
             weights, bias = params[f"conv{index}.weights"], params[f"conv{index}.bias"]
@@ -83,7 +83,7 @@ class NatureCNN:
             else:
                 x = convolve(x, weights, stride)
             x = jax.nn.relu(x + bias)
-        return jax.nn.relu(x.reshape(len(x), -1) @ params["dense.weights"] + params["dense.bias"])
+        return x
 
 
 def convolve(x: Array, weights: Array, stride: int) -> Array:

@@ -61,6 +61,7 @@ def _add_eval(added: Any) -> None:
     parser.add_argument("folder", metavar="RUN", help="the folder of a run")
     parser.add_argument("--episodes", type=int, default=100, help="how many (default: 100)")
     parser.add_argument("--seed", type=int, default=0, help="of the environments (default: 0)")
+    parser.add_argument("--at-least", type=float, metavar="RETURN", help="exit with 1 if the mean return is below this")
     parser.add_argument("--policy", choices=["best", "final"], help="which one (default: best, if there is one)")
 
 

@@ -8,10 +8,14 @@ import raceway
 from raceway.report.words import clock, count, number
 
 
-def evaluate(parsed: argparse.Namespace) -> None:
+def evaluate(parsed: argparse.Namespace) -> int:
     found = raceway.evaluate(parsed.folder, parsed.episodes, seed=parsed.seed, which=parsed.policy)
     spread = f"{number(found.mean)} ± {number(found.std)}"
     print(f"return {spread} over {len(found.returns)} episodes of {number(found.length)} steps")
+    if parsed.at_least is None or found.mean >= parsed.at_least:
+        return 0
+    print(f"that is below {number(parsed.at_least)}")
+    return 1
 
 
 def play(parsed: argparse.Namespace) -> None:
