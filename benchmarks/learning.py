@@ -5,7 +5,8 @@
     python -m benchmarks.learning gather DIRECTORY   makes benchmarks/results/learning.json of both
 
 Hyperparameters are SB3's defaults for PPO, its 2048 steps a round spread over 8 environments, with observations and
-rewards normalised as its tuned settings for MuJoCo have it. Runs that are there already are not repeated.
+rewards normalised as its tuned settings for MuJoCo have it: those of the presets. Runs that are there already are not
+repeated.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+import raceway
+from benchmarks.presets import record
 from benchmarks.results import machine_facts
 
 ENVS = ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
@@ -26,7 +29,6 @@ SEEDS = (1, 2, 3)
 SCHEDULES = ("serial", "concurrent")
 TOTAL_STEPS = 1_000_000
 SETTINGS: dict[str, Any] = {
-    "preset": False,
     "num_envs": 8,
     "n_steps": 256,
     "batch_size": 64,
@@ -50,8 +52,6 @@ def run_sb3(directory: Path) -> None:
 
 def run_raceway(directory: Path) -> None:
     """Ours, one after the other."""
-    import raceway
-
     for env, seed, schedule in ((e, s, k) for s in SEEDS for e in ENVS for k in SCHEDULES):
         out = directory / f"raceway-{schedule}-{env}-{seed}.json"
         if out.exists():
@@ -61,15 +61,21 @@ def run_raceway(directory: Path) -> None:
             seed=seed,
             schedule=schedule,
             total_steps=TOTAL_STEPS,
-            evaluation={"times": 1, "episodes": 20},
             log={"directory": str(directory / "runs"), "interval_s": 30.0},
             **SETTINGS,
         )
         rows = [json.loads(line) for line in (run.directory / "metrics.jsonl").read_text().splitlines()]
         curve = [(row["step"], row["episode/return"]) for row in rows if "episode/return" in row]
         assert run.evaluation is not None
-        result = {"env": env, "seed": seed, "total_steps": run.steps, "seconds": run.seconds, "curve": curve,
-                  "evaluation": run.evaluation.returns}  # fmt: skip
+        result = {
+            "env": env,
+            "seed": seed,
+            "total_steps": run.steps,
+            "seconds": run.seconds,
+            "curve": curve,
+            "evaluation": run.evaluation.returns,
+            "best": raceway.evaluate(run.directory, episodes=100).mean,
+        }
         out.write_text(json.dumps(result))
 
 
@@ -91,6 +97,15 @@ def gather(directory: Path) -> dict[str, Any]:
                     }
                 )
     return {"machine": machine_facts(), "total_steps": TOTAL_STEPS, "entries": entries}
+
+
+def record_presets(directory: Path) -> None:
+    """The concurrent runs are the presets' own: what they reached is theirs too."""
+    for env in ENVS:
+        runs = [json.loads(path.read_text()) for path in sorted(directory.glob(f"raceway-concurrent-{env}-*.json"))]
+        if runs:
+            seeds, means, seconds = ([run[name] for run in runs] for name in ("seed", "best", "seconds"))
+            record(env, seeds, means, seconds, runs[0]["total_steps"])
 
 
 def _recent(who: str, run: dict[str, Any]) -> list[tuple[int, float]]:
@@ -123,6 +138,7 @@ def main() -> None:
     elif arguments.what == "raceway":
         run_raceway(arguments.directory)
     else:
+        record_presets(arguments.directory)
         RESULT.write_text(json.dumps(gather(arguments.directory), indent=1) + "\n")
         print(RESULT, file=sys.stderr)
 

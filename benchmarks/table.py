@@ -17,7 +17,7 @@ from benchmarks.results import RESULTS
 
 README = Path("README.md")
 BLOCKS = ("benchmarks", "mujoco", "graph", "train")
-NOTHING = "Nothing is measured yet: `make bench` does it."
+NOTHING = "Nothing is measured yet: `make bench` and `make bench-train` do it."
 LIMIT_HEADING = "share of the limit"
 HOW_TO_READ = """\
 Numbers are environment steps per second with random actions, the Python call included. A cell is a ratio: how many \

@@ -34,9 +34,11 @@ struct PolicyShape {
   std::size_t action_size = 1;    // components
   std::size_t log_std = 0;        // Gaussian: where these parameters are
 
+  std::size_t num_inputs() const;  // numbers of an observation
   std::size_t num_features() const;
   std::size_t num_boxed() const;   // features that come from boxes
   std::size_t num_logits() const;  // or means
+  std::size_t num_draws() const;   // pairs of random words that an action takes
   std::size_t num_params() const;  // how many the vector must have at least
   std::size_t num_multiplications() const;
   void check() const;  // throws std::invalid_argument if layers and sizes do not fit together

@@ -48,7 +48,6 @@ class Rollout {
  public:
   // Refuses a policy that does not fit the pool's observations and actions.
   Rollout(Pool& pool, std::shared_ptr<Policy> policy);
-  ~Rollout();
   Rollout(const Rollout&) = delete;
   Rollout& operator=(const Rollout&) = delete;
 
@@ -65,7 +64,18 @@ class Rollout {
   void set_group_size(std::size_t size) { forced_group_size_ = size; }
 
  private:
-  struct Desk;
+  // What one thread needs to step a group: rows for its environments and memory for the policy.
+  struct Desk {
+    Desk(const RowLayout& rows, const PolicyShape& shape, std::size_t action_bytes)
+        : memory(rows.bytes()), actions(kMostRows * action_bytes), batch(rows.bind(memory.data())), pass(shape) {
+      batch.actions = actions.data();
+      batch.autoreset = RACEWAY_SAME_STEP;
+    }
+
+    Memory memory, actions;
+    raceway_batch batch;
+    Pass pass;
+  };
   struct Failure {
     std::size_t step, env;
     std::string text;
@@ -77,6 +87,7 @@ class Rollout {
   std::size_t group_size() const;
   void run_group(std::size_t first, std::size_t count);
   bool run_steps(Desk& desk, std::size_t first, std::size_t count);
+  void fetch_places(std::size_t place) const;
   bool observe(Desk& desk, std::size_t t, std::size_t first, std::size_t count, const void* obs);
   bool act(Desk& desk, std::size_t t, std::size_t first, std::size_t count);
   bool step(Desk& desk, std::size_t t, std::size_t first, std::size_t count);
@@ -91,7 +102,7 @@ class Rollout {
   Pool& pool_;
   const std::shared_ptr<Policy> policy_;
   const RowLayout rows_;
-  std::size_t obs_size_ = 0, obs_bytes_ = 0;
+  std::size_t obs_size_ = 0;
   std::vector<std::string> info_names_;
   std::vector<std::size_t> info_columns_;
   std::optional<std::size_t> mask_column_;

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <set>
 
 #include "../machine.hpp"
@@ -94,6 +95,15 @@ Pool::Poll signals_of_main_thread() {
   };
 }
 
+void encode(Pass& pass, const Network& network, const float* obs, std::size_t first, std::size_t count) {
+  const std::size_t size = network.shape().num_inputs();
+  for (std::size_t row = 0; row < count; ++row) {
+    if (!pass.encode(network, row, obs + (first + row) * size)) {
+      throw nb::value_error(("row " + std::to_string(first + row) + " of obs is outside its space.").c_str());
+    }
+  }
+}
+
 double run_bare_policy_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
                             const BoundPolicy& policy, std::size_t num_steps, int num_threads, std::uint32_t seed) {
   const Task& task = find_task(id);
@@ -124,6 +134,90 @@ void BoundPolicy::load(nb::handle params, nb::handle mean, nb::handle rate) {
   policy_->load({numbers, count}, means, rates);
 }
 
+std::shared_ptr<const Network> BoundPolicy::loaded() const {
+  std::shared_ptr<const Network> network = policy_->network();
+  if (!network) throw StateError("the policy has no weights yet. Call load() first.");
+  return network;
+}
+
+const float* BoundPolicy::rows_of(nb::handle obs, std::size_t rows) const {
+  return static_cast<const float*>(
+      memory_of(obs, RACEWAY_FLOAT32, std::vector{rows, policy_->shape().num_inputs()}, "obs", false));
+}
+
+void BoundPolicy::act(nb::handle obs, nb::handle actions, nb::handle log_probs, nb::handle values, std::uint64_t seed,
+                      std::uint32_t first_env, std::uint32_t step, bool greedy, nb::handle mask) const {
+  const std::shared_ptr<const Network> network = loaded();
+  const PolicyShape& shape = policy_->shape();
+  const std::size_t rows = length_of(obs), size = shape.action_size, logits = shape.num_logits();
+  const bool is_real = shape.kind == ActionKind::kGaussian;
+  const auto floats = [rows](nb::handle array, const char* name) {
+    return static_cast<float*>(memory_of(array, RACEWAY_FLOAT32, std::vector{rows}, name, true));
+  };
+  const float* from = rows_of(obs, rows);
+  void* chosen =
+      memory_of(actions, is_real ? RACEWAY_FLOAT32 : RACEWAY_INT32, std::vector{rows, size}, "actions", true);
+  float *logs = floats(log_probs, "log_probs"), *worth = floats(values, "values");
+  const std::uint8_t* allowed = nullptr;
+  if (!mask.is_none()) {
+    allowed = static_cast<const std::uint8_t*>(memory_of(mask, RACEWAY_BOOL, std::vector{rows, logits}, "mask", false));
+  }
+  const ActionKeys keys(shape, seed);
+  Pass pass(shape);
+  for (std::size_t first = 0; first < rows; first += kMostRows) {
+    const std::size_t count = std::min(kMostRows, rows - first);
+    encode(pass, *network, from, first, count);
+    pass.forward(*network, count, true);
+    pass.sample(*network, count, keys, first_env + static_cast<std::uint32_t>(first), step, greedy,
+                allowed ? allowed + first * logits : nullptr);
+    for (std::size_t row = 0; row < count; ++row) {
+      logs[first + row] = pass.log_prob(row);
+      worth[first + row] = pass.value(row);
+    }
+    if (is_real) {
+      std::copy_n(pass.reals(0), count * size, static_cast<float*>(chosen) + first * size);
+    } else {
+      std::copy_n(pass.choices(0), count * size, static_cast<std::int32_t*>(chosen) + first * size);
+    }
+  }
+}
+
+void BoundPolicy::value(nb::handle obs, nb::handle values) const {
+  const std::shared_ptr<const Network> network = loaded();
+  const std::size_t rows = length_of(obs);
+  const float* from = rows_of(obs, rows);
+  auto* worth = static_cast<float*>(memory_of(values, RACEWAY_FLOAT32, std::vector{rows}, "values", true));
+  Pass pass(policy_->shape());
+  for (std::size_t first = 0; first < rows; first += kMostRows) {
+    const std::size_t count = std::min(kMostRows, rows - first);
+    encode(pass, *network, from, first, count);
+    pass.forward(*network, count, false);
+    for (std::size_t row = 0; row < count; ++row) worth[first + row] = pass.value(row);
+  }
+}
+
+// One array per leaf of an observation.
+std::vector<void*> BoundRollout::leaves(const nb::dict& buffers, std::size_t num_steps) const {
+  const raceway_layout& layout = rollout_.pool().layout();
+  const auto given = nb::cast<std::vector<nb::object>>(entry(buffers, "obs", "buffers"));
+  if (given.size() != layout.num_obs) {
+    throw nb::value_error(("buffers['obs'] has " + std::to_string(given.size()) + " arrays: an observation has " +
+                           std::to_string(layout.num_obs) + " leaves.")
+                              .c_str());
+  }
+  std::vector<void*> result;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const raceway_column& column = layout.obs[i];
+    std::vector<std::size_t> sizes{num_steps + 1, rollout_.pool().settings().num_envs};
+    for (std::int32_t axis = 0; axis < column.ndim; ++axis) {
+      sizes.push_back(static_cast<std::size_t>(column.shape[axis]));
+    }
+    const auto dtype = column.space == RACEWAY_DISCRETE ? RACEWAY_INT32 : RACEWAY_FLOAT32;
+    result.push_back(memory_of(given[i], dtype, sizes, "buffers['obs'][" + std::to_string(i) + "]", true));
+  }
+  return result;
+}
+
 RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_steps) const {
   static const std::set<std::string> kNames{"obs",         "actions",         "rewards",         "terminated",
                                             "truncated",   "log_probs",       "values",          "final_values",
@@ -144,24 +238,10 @@ RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_step
     return static_cast<std::uint8_t*>(memory(name, RACEWAY_BOOL, {num_steps, envs}));
   };
   RolloutArrays result;
-  const raceway_layout& layout = rollout_.pool().layout();
-  const auto leaves = nb::cast<std::vector<nb::object>>(entry(buffers, "obs", "buffers"));
-  if (leaves.size() != layout.num_obs) {
-    throw nb::value_error(("buffers['obs'] has " + std::to_string(leaves.size()) + " arrays: an observation has " +
-                           std::to_string(layout.num_obs) + " leaves.")
-                              .c_str());
-  }
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const raceway_column& column = layout.obs[i];
-    std::vector<std::size_t> sizes{num_steps + 1, envs};
-    for (std::int32_t axis = 0; axis < column.ndim; ++axis)
-      sizes.push_back(static_cast<std::size_t>(column.shape[axis]));
-    const auto dtype = column.space == RACEWAY_DISCRETE ? RACEWAY_INT32 : RACEWAY_FLOAT32;
-    result.obs.push_back(memory_of(leaves[i], dtype, sizes, "buffers['obs'][" + std::to_string(i) + "]", true));
-  }
+  result.obs = leaves(buffers, num_steps);
   const auto number = shape.kind == ActionKind::kGaussian ? RACEWAY_FLOAT32 : RACEWAY_INT32;
   std::vector<std::size_t> action_sizes{num_steps, envs};
-  if (layout.action.ndim > 0) action_sizes.push_back(shape.action_size);
+  if (rollout_.pool().layout().action.ndim > 0) action_sizes.push_back(shape.action_size);
   result.actions = memory("actions", number, action_sizes);
   result.rewards = floats("rewards", num_steps);
   result.terminated = flags("terminated");
@@ -204,6 +284,9 @@ void bind_rollout(nb::module_& module) {
       .def(nb::init<const nb::dict&>(), nb::arg("layout"))
       .def("load", &BoundPolicy::load, nb::arg("params"), nb::arg("mean").none() = nb::none(),
            nb::arg("rate").none() = nb::none())
+      .def("act", &BoundPolicy::act, nb::arg("obs"), nb::arg("actions"), nb::arg("log_probs"), nb::arg("values"),
+           nb::arg("seed"), nb::arg("first_env"), nb::arg("step"), nb::arg("greedy"), nb::arg("mask").none())
+      .def("value", &BoundPolicy::value, nb::arg("obs"), nb::arg("values"))
       .def_prop_ro("num_params", &BoundPolicy::num_params)
       .def_prop_ro("num_scaled", &BoundPolicy::num_scaled);
 

@@ -45,6 +45,24 @@ class Policy:
     def __init__(self, layout: dict[str, Any]) -> None: ...
     def load(self, params: np.ndarray, mean: np.ndarray | None = None, rate: np.ndarray | None = None) -> None:
         """Takes float32 parameters, and what observations are scaled by. Rollouts under way keep what they have."""
+    def act(
+        self,
+        obs: np.ndarray,
+        actions: np.ndarray,
+        log_probs: np.ndarray,
+        values: np.ndarray,
+        seed: int,
+        first_env: int,
+        step: int,
+        greedy: bool,
+        mask: np.ndarray | None,
+    ) -> None:
+        """Acts on observations [B, ...], leaves one after the other; writes actions [B, K], log-probabilities, values.
+
+        Numbers are those of a rollout, to the bit: neither depends on how many rows there are.
+        """
+    def value(self, obs: np.ndarray, values: np.ndarray) -> None:
+        """The values of observations alone."""
     @property
     def num_params(self) -> int: ...
     @property

@@ -10,10 +10,13 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector.utils import batch_space
 
 from raceway.algos.rollout import Episodes, Rollout
 from raceway.algos.spaces import flatten
 from raceway.errors import SettingError
+from raceway.training.actor import JaxActor
+from raceway.training.native_actor import NativeActor
 from raceway.training.programs import build, training_sampler
 from tests.training.probes import Everything, Forever, Probe
 from tests.training.small_runs import run, set_up
@@ -38,17 +41,39 @@ def test_both_collectors_give_the_same_rollout(env: str) -> None:
     centrally = collected(env, collector="central", **settings)
     for (ours, our_episodes), (theirs, their_episodes) in zip(natively, centrally, strict=True):
         for name in ("actions", "rewards", "terminated", "truncated", "log_probs", "values", "final_values"):
-            # Two forward passes differ in the last bits, and a physics engine lets that grow.
-            np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=2e-3, atol=2e-3, err_msg=name)
+            np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
         setup = set_up(env)
         for a, b in zip(*(flatten(setup.observation_space, r.obs) for r in (ours, theirs)), strict=True):
             assert a.dtype == b.dtype
-            np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3)
+            np.testing.assert_array_equal(a, b)
         assert (ours.action_mask is None) == (theirs.action_mask is None)
         if ours.action_mask is not None:
             np.testing.assert_array_equal(ours.action_mask, theirs.action_mask)
         np.testing.assert_array_equal(our_episodes.lengths, their_episodes.lengths)
-        np.testing.assert_allclose(our_episodes.returns, their_episodes.returns, rtol=2e-3, atol=1e-3)
+        np.testing.assert_allclose(our_episodes.returns, their_episodes.returns, rtol=1e-6)
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1", "Taxi-v3"])
+@pytest.mark.parametrize("greedy", [False, True])
+def test_jax_acts_as_the_native_kernel_does(env: str, greedy: bool) -> None:
+    """Two forward passes differ in the last bits only, and both draw the same random words."""
+    setup = set_up(env, hidden=(64, 64))
+    algorithm = setup.algorithm()
+    layout = algorithm.native_layout()
+    assert layout is not None
+    native = NativeActor(layout, setup.observation_space, setup.action_space, seed=3)
+    jax = JaxActor(algorithm, seed=3)
+    params = np.array(algorithm.policy(algorithm.init(1)))
+    obs = batch_space(setup.observation_space, 16).sample()
+    obs = obs.astype(np.int32 if obs.dtype.kind == "i" else np.float32)
+    envs = np.arange(5, 21, dtype=np.uint32)
+    native.put(params, None)
+    ours = native.act(None, obs, None, envs, 7, greedy)
+    theirs = [np.asarray(each) for each in jax.act(jax.put(params, None), obs, None, envs, 7, greedy)]
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-4, atol=1e-5)
+    if not greedy:
+        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(ours[2], theirs[2], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("group_size", [1, 2, 4])
@@ -72,6 +97,25 @@ def test_masked_actions_are_never_taken() -> None:
     assert not rollout.action_mask.all()
     chosen = np.take_along_axis(rollout.action_mask, rollout.actions[..., None], axis=-1)
     assert chosen.all()
+
+
+def test_the_info_of_an_episodes_last_step_counts() -> None:
+    class Won(Probe):
+        def step(self, action: int) -> Any:
+            obs, reward, ended, cut_off, _ = super().step(action)
+            return obs, reward, ended, cut_off, {"success": 1.0} if ended else {}
+
+    (_, episodes), *_ = collected(partial(Won, "both", length=4))
+    assert episodes.infos == {"success": 1.0}
+
+
+def test_a_callable_makes_one_environment() -> None:
+    with pytest.raises(SettingError, match="made a SyncVectorEnv"):
+        collected(partial(vector, AutoresetMode.SAME_STEP))
+    with pytest.raises(SettingError, match="Did you mean 'length'"):
+        collected(Probe, env_args={"rule": "both", "lenth": 3})
+    with pytest.raises(SettingError, match="no environment"):
+        collected(3)
 
 
 def test_infos_become_metrics() -> None:

@@ -89,9 +89,11 @@ def test_minibatches_are_counted_with_what_lower_layers_say(tmp_path: Path) -> N
 
 
 def test_a_batch_size_that_nobody_asked_for_is_made_to_fit() -> None:
-    whole = resolve("CartPole-v1")
-    assert whole.ppo.n_steps * whole.num_envs == whole.ppo.batch_size
-    assert resolve("CartPole-v1", num_envs=3).ppo.batch_size == 3 * whole.ppo.n_steps
+    preset = resolve("CartPole-v1").ppo
+    fitted = resolve("CartPole-v1", num_envs=3).ppo
+    assert (3 * fitted.n_steps) % preset.batch_size != 0
+    assert (3 * fitted.n_steps) % fitted.batch_size == 0
+    assert preset.batch_size // 2 < fitted.batch_size < preset.batch_size
     with pytest.raises(SettingError, match=r"batch_size=7: .* is not a multiple of 7\. Use batch_size"):
         resolve("CartPole-v1", batch_size=7)
 

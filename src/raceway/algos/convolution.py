@@ -17,6 +17,7 @@ import numpy as np
 
 from raceway.algos.counted import Array
 from raceway.algos.parameters import orthogonal
+from raceway.algos.platform import computes_on_cpu
 from raceway.algos.spaces import channels_first, image_size
 
 # Kernel, stride and channels of each layer; every kernel is a multiple of its stride.
@@ -30,7 +31,7 @@ class NatureCNN:
 
     def __init__(self, shape: tuple[int, ...], *, patches: bool | None = None) -> None:
         self._shape = shape
-        self._patches = jax.default_backend() == "cpu" if patches is None else patches
+        self._patches = computes_on_cpu() if patches is None else patches
         height, width, channels = image_size(shape)
         self._sizes = []
         for kernel, stride, outputs in LAYERS:

@@ -17,6 +17,7 @@ from raceway.algos.counted import Array
 from raceway.algos.diagnosis import culprit_in_metrics, culprit_in_params, culprit_in_rollout, layers_not_finite
 from raceway.algos.distributions import Draw, distribution_of
 from raceway.algos.networks import Rows, Scales, UserNetwork, build_network
+from raceway.algos.platform import computes_on_cpu
 from raceway.algos.returns import explained_variance, generalized_advantages, weighted_mean
 from raceway.algos.rollout import Rollout, Scaling
 from raceway.algos.spaces import action_parts, flatten, observation_leaves
@@ -319,7 +320,7 @@ class PPO:
 
 def _compiler_options() -> dict[str, Any]:
     """On CPUs a minibatch is a hundred short kernels: handed from thread to thread they take a fifth longer."""
-    on_cpu = jax.default_backend() == "cpu"
+    on_cpu = computes_on_cpu()
     return {"xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"} if on_cpu else {}
 
 

@@ -131,12 +131,15 @@ class _Wandb:
             import wandb
         except ImportError:
             raise MissingPackageError(
-                f"Weights & Biases is not installed, but log.wandb_project={project!r} asks for it. pip install wandb"
+                f"Weights & Biases is not installed, but log.wandb_project={project!r} asks for it. "
+                "pip install 'raceway[wandb]'"
             ) from None
         self._run: Any = wandb.init(project=project, name=directory.name, dir=str(directory))
+        # Our steps are a metric among others: its own must never go back, and evaluations come late.
+        self._run.define_metric("*", step_metric="step")
 
     def write(self, step: int, moment: float, values: Mapping[str, float]) -> None:
-        self._run.log(dict(values), step=step)
+        self._run.log({**values, "step": step})
 
     def close(self) -> None:
         self._run.finish()

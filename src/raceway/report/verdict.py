@@ -15,7 +15,7 @@ def verdict(
     learn: float,
     *,
     schedule: str,
-    num_workers: int,
+    num_workers: int | None,
     num_envs: int | None = None,
     cpus: int | None = None,
 ) -> str:
@@ -25,7 +25,7 @@ def verdict(
         collect: the share of the time (0 to 1) in which environments are stepped.
         learn: the share in which the learner is at work. Under the concurrent schedule the two overlap.
         schedule: "serial" or "concurrent".
-        num_workers: threads that step environments.
+        num_workers: threads that step environments. None: environments in Python, which hold the interpreter's lock.
         num_envs: environments; more workers than these are of no use. None: not known.
         cpus: CPUs that this process may use. None: those that it may.
     """
@@ -66,7 +66,9 @@ def _of_turns(collect: float, learn: float, cpus: int) -> str:
     return f"{turns} --schedule concurrent would overlap them: up to {gain:.1f} times as fast."
 
 
-def _more_hands(num_workers: int, cpus: int, num_envs: int | None) -> str:
+def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None) -> str:
+    if num_workers is None:
+        return "Environments in Python are stepped one after the other: a faster step is what would help."
     num_envs = cpus if num_envs is None else num_envs
     useful = min(cpus, num_envs)
     if num_workers < useful:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raceway.errors import MissingPackageError
+from raceway.errors import MissingPackageError, SettingError
 
 
 def write_video(path: Path | str, frames: Iterable[np.ndarray], fps: float) -> Path:
@@ -19,12 +19,12 @@ def write_video(path: Path | str, frames: Iterable[np.ndarray], fps: float) -> P
     """
     path = Path(path)
     if path.suffix.lower() != ".mp4":
-        raise ValueError(f"{path.name!r}: videos are .mp4 files. Use {path.with_suffix('.mp4').name!r}.")
+        raise SettingError(f"{path.name!r}: videos are .mp4 files. Use {path.with_suffix('.mp4').name!r}.")
     program = _ffmpeg()
     rest = iter(frames)
     first = next(rest, None)
     if first is None:
-        raise ValueError(f"{path.name}: there are no pictures to make a video of.")
+        raise SettingError(f"{path.name}: there are no pictures to make a video of.")
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.stem}.part.mp4")
     try:
@@ -66,11 +66,11 @@ def _checked(frames: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     shape: tuple[int, ...] | None = None
     for index, frame in enumerate(frames):
         if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
-            raise ValueError(
+            raise SettingError(
                 f"picture {index} is {frame.dtype} of shape {frame.shape}, not bytes of (height, width, 3)."
             )
         if frame.shape != (shape := shape or frame.shape):
-            raise ValueError(f"picture {index} has shape {frame.shape}, the first one {shape}: they must be equal.")
+            raise SettingError(f"picture {index} has shape {frame.shape}, the first one {shape}: they must be equal.")
         yield frame
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from raceway.algos.moments import Normaliser
 from raceway.algos.ppo import PPO
 from raceway.algos.rollout import Scaling
 
@@ -25,6 +26,16 @@ class JaxActor:
         self.num_logits = algorithm.action.num_logits
         self._algorithm = algorithm
         self._seed = seed
+
+    def prepare(self, obs: Any, mask: Any, envs: np.ndarray, greedy: bool) -> None:
+        """Compiles."""
+        algorithm = self._algorithm
+        config = algorithm.config
+        wants = {"observations": config.normalize_observations, "rewards": False}
+        scaling = Normaliser(algorithm.observation_space, 1, config.gamma, **wants).scaling()
+        weights = self.put(np.array(algorithm.policy(algorithm.init(0))), scaling)
+        self.act(weights, obs, mask, envs, 0, greedy)
+        self.value(weights, obs)
 
     def put(self, params: np.ndarray, scaling: Scaling | None) -> _Placed:
         """The weights, where they are computed with."""

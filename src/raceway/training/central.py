@@ -28,6 +28,9 @@ class Actor(Protocol):
 
     num_logits: int
 
+    def prepare(self, obs: Any, mask: Any, envs: np.ndarray, greedy: bool) -> None:
+        """Whatever takes long the first time."""
+
     def put(self, params: np.ndarray, scaling: Scaling | None) -> Any:
         """The weights, where they are computed with."""
 
@@ -57,6 +60,9 @@ class CentralSampler:
         ]
         self.restart()
         self._shape = self._shape_of(self._groups[0].env)
+        for group in self._groups[:1]:
+            group.begin(self._shape.slots(np.zeros))
+            self._actor.prepare(group.observations, group.mask, group.envs, sampling.greedy)
         self._ready: SimpleQueue[tuple[Group, BaseException | None]] = SimpleQueue()
         self._threads = ThreadPoolExecutor(threads, "raceway-group") if len(sizes) > 1 else None
 

@@ -46,7 +46,7 @@ class LogConfig:
     tensorboard: bool = True
     """Whether to write TensorBoard events, beside metrics.jsonl."""
     wandb_project: str | None = None
-    """A Weights & Biases project to log to as well (pip install wandb)."""
+    """A Weights & Biases project to log to as well (pip install 'raceway[wandb]')."""
     interval_s: float = 10.0
     """Seconds between lines where the output is not a terminal."""
     quiet: bool = False
@@ -84,7 +84,7 @@ class TrainConfig:
     collector: Literal["auto", "worker", "central"] = "auto"
     """worker: the policy runs inside the native workers. central: batched inference, for any environment or network."""
     group_size: int | None = None
-    """Environments that central inference serves together; must divide num_envs. None: chosen by their number."""
+    """Environments that central inference serves together. None: half of native ones, all of others."""
     action_masks: bool = True
     """Whether to heed the "action_mask" that an environment puts into its infos."""
     preset: bool = True

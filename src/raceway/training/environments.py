@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,9 +60,12 @@ class EnvSource:
             return self.make_native(num_envs, num_workers=num_workers, render_mode=render_mode)
         make_one = self._maker(render_mode)
         sample = make_one()
-        if isinstance(sample, VectorEnv):
-            return sample
         sample.close()
+        if not isinstance(sample, gymnasium.Env):
+            raise SettingError(
+                f"{self.name} made a {type(sample).__name__}, not a gymnasium.Env. A callable makes one environment; a "
+                "vector environment is given itself: raceway.train(envs)."
+            )
         return SyncVectorEnv([make_one] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
 
     def make_native(
@@ -83,15 +87,39 @@ class EnvSource:
         assert not isinstance(self.target, VectorEnv)
         args = dict(self.args) if render_mode is None else {**self.args, "render_mode": render_mode}
         if not isinstance(self.target, str):
-            return partial(self.target, **args)
+            return called_with(self.target, args)
         if ":" in self.target:
-            return partial(find_callable(self.target), **args)
+            return called_with(find_callable(self.target), args)
         check_known(self.target)
         return partial(gymnasium.make, self.target, **args)
 
 
+def called_with(target: Callable[..., Any], args: Mapping[str, Any]) -> Callable[[], Any]:
+    """Refuses arguments that it does not take, with a near name."""
+    if not callable(target):
+        raise SettingError(
+            f"env={target!r} is no environment. Give a name (raceway list envs), 'package.module:callable', a callable "
+            "that makes one, or a vector environment."
+        )
+    try:
+        names = inspect.signature(target).parameters
+    except (TypeError, ValueError):  # some that are not written in Python do not tell
+        return partial(target, **args)
+    takes_all = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in names.values())
+    for name in args:
+        if name not in names and not takes_all:
+            there_are = f"It takes: {', '.join(names)}." if names else "It takes none."
+            raise SettingError(f"The environment has no argument {name!r}.{did_you_mean(name, names)} {there_are}")
+    return partial(target, **args)
+
+
 def find_callable(target: str) -> Callable[..., Any]:
     """What `package.module:callable` names."""
+    if "<" in target or target.startswith("functools:"):
+        raise SettingError(
+            f"The environment of this run was made by {target!r}, which no name leads to. From Python it can be "
+            "given again: raceway.evaluate(run, env=...). A function with a name in a module is found."
+        )
     module_name, _, path = target.partition(":")
     try:
         found: Any = importlib.import_module(module_name)

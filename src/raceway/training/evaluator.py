@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 
 from raceway.algos.rollout import Weights
@@ -23,6 +24,7 @@ class Evaluator(Reactor):
     """All so far: over a connection that keeps only the latest value, none is lost."""
 
     def __init__(self, sampler: Sampler, best: Best, num_envs: int, episodes: int, steps_per_round: int) -> None:
+        self._built_in = os.getpid()
         self._sampler = sampler
         self._best = best
         self._num_envs = num_envs
@@ -34,6 +36,8 @@ class Evaluator(Reactor):
     def open(self) -> None:
         # Of this thread alone, and of those that it starts: nothing else is slowed if it shares its process.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        if os.getpid() != self._built_in:
+            _leave_accelerators_alone()
         self._sampler.open()
 
     @reaction(candidate, effects=evaluations)
@@ -47,3 +51,10 @@ class Evaluator(Reactor):
     @reaction(shutdown)
     def close(self) -> None:
         self._sampler.close()
+
+
+def _leave_accelerators_alone() -> None:
+    """In a process of its own: JAX would take most of a GPU's memory away from the learner."""
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    if "jax" in sys.modules:
+        sys.modules["jax"].config.update("jax_platforms", "cpu")

@@ -20,7 +20,6 @@ from raceway.report.system import system_facts
 if TYPE_CHECKING:
     from raceway.training.config import TrainConfig
 
-POLICY_ARRAYS = "policy.safetensors"
 POLICY_FACTS = "policy.json"
 
 
@@ -49,11 +48,14 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> RunFolder:
-        """A folder that is there."""
+        """A folder that is there; of a folder of runs, such as runs/CartPole-v1, the newest."""
         folder = cls(Path(path))
-        if not folder.config.is_file():
+        if folder.config.is_file():
+            return folder
+        inside = sorted(folder.path.glob("*/config.json"), key=lambda file: file.stat().st_mtime)
+        if not inside:
             raise RunFolderError(_why_not_a_run(folder.path))
-        return folder
+        return cls(inside[-1].parent)
 
     def read_config(self) -> TrainConfig:
         """The settings that the run was started with."""

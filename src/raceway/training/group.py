@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from raceway.algos.spaces import environment_actions
+from raceway.errors import UserError
 from raceway.training.slots import Slots, read, write
 
 InfoSums = dict[str, tuple[float, int]]
 """By name: the sum of a scalar info entry, and of how many it is."""
 
 _NOT_METRICS = frozenset({"episode", "final_obs", "final_info", "env_id", "fault"})
+
+
+class NotFiniteError(UserError, FloatingPointError):
+    """A policy gave NaN or infinity."""
 
 
 class Group:
@@ -56,19 +61,26 @@ class Group:
     def keep_actions(self, actions: np.ndarray, log_probs: np.ndarray, values: np.ndarray) -> None:
         """Writes what the policy has drawn. What is not finite never reaches an environment."""
         if not (np.isfinite(log_probs).all() and np.isfinite(values).all() and np.isfinite(actions).all()):
-            bad = ~np.isfinite(log_probs + values)
-            env = int(self.envs[int(np.argmax(bad))])
-            raise FloatingPointError(
-                f"the policy's output for environment {env} at step {self.time} of the round is not finite. Its "
-                "observation or its weights hold NaN or infinity; normalised observations or a lower learning rate "
-                "may help."
-            )
+            raise self._not_finite(~np.isfinite(log_probs + values + actions.reshape(self.size, -1).sum(axis=1)))
         here = self.time, self._columns
         slots = self._slots
         slots.actions[here], slots.log_probs[here], slots.values[here] = actions, log_probs, values
         if slots.action_mask is not None:
             slots.action_mask[here] = self.mask
         self._actions = self._for_env(actions)
+
+    def _not_finite(self, bad: np.ndarray) -> NotFiniteError:
+        row = int(np.argmax(bad))
+        sees = all(np.isfinite(leaf[row]).all() for leaf in _arrays(self.observations))
+        why = (
+            "Its weights are: training has diverged. A lower learning_rate may help."
+            if sees
+            else "So is the observation that the environment gave: mend it there."
+        )
+        return NotFiniteError(
+            f"The policy's output for environment {int(self.envs[row])} at step {self.time} of the round is not "
+            f"finite, and was kept from it. {why}"
+        )
 
     def step(self) -> None:
         """Steps the environments; `advance` writes what came of it. This alone runs beside other groups."""
@@ -105,7 +117,7 @@ class Group:
             slots.valid[here] = ~self._is_resetting
         ended = terminated | truncated
         self._count(here, np.asarray(rewards), ended)
-        _add_infos(self.info_sums, infos, self.size)
+        _add_infos(self.info_sums, infos, self.size, ended)
         if self.resets_later:
             self._is_resetting = ended
         elif not self._resets_itself and ended.any():
@@ -147,16 +159,29 @@ def mean_infos(all_sums: Iterable[InfoSums]) -> dict[str, float]:
     return {name: value / count for name, (value, count) in totals.items() if count}
 
 
-def _add_infos(sums: InfoSums, infos: Mapping[str, Any], size: int) -> None:
+def _add_infos(sums: InfoSums, infos: Mapping[str, Any], size: int, ended: np.ndarray) -> None:
+    """Of the step that was taken: where an episode ended within it, that is its last info, not the next one's first."""
+    last = infos.get("final_info")
+    if isinstance(last, Mapping):
+        _add_infos(sums, last, size, np.zeros(size, bool))
+    counted = ~ended if isinstance(last, Mapping) else np.ones(size, bool)
     for name, values in infos.items():
         if name.startswith("_") or name in _NOT_METRICS or not isinstance(values, np.ndarray):
             continue
         if values.shape != (size,) or values.dtype.kind not in "fiub":
             continue
         present = infos.get(f"_{name}")
-        there = values if present is None else values[present]
-        before, counted = sums.get(name, (0.0, 0))
-        sums[name] = before + float(there.sum(dtype=np.float64)), counted + len(there)
+        there = values[counted if present is None else counted & present]
+        before, count = sums.get(name, (0.0, 0))
+        sums[name] = before + float(there.sum(dtype=np.float64)), count + len(there)
+
+
+def _arrays(tree: Any) -> Iterator[np.ndarray]:
+    if isinstance(tree, (dict, tuple)):
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            yield from _arrays(part)
+    else:
+        yield tree
 
 
 def _copied(tree: Any) -> Any:

@@ -44,6 +44,7 @@ def play(
     which: str | None = None,
     video: str | os.PathLike[str] | None = None,
     env_args: Mapping[str, Any] | None = None,
+    network: Any = None,
 ) -> Played:
     """Shows episodes in a window; where there is no screen, or `video` names a file, writes a video.
 
@@ -54,6 +55,7 @@ def play(
     which: the "best" policy or the "final" one; None: the best, if there is one.
     video: the .mp4 file to write. By default it is in the run's folder; of random actions, in the current one.
     env_args: keyword arguments of the environment, over those of the run.
+    network: the (init, apply) pair of a run that was trained with one.
     """
     if agent not in ("policy", "random"):
         raise SettingError(f"agent={agent!r} is not one of policy, random.")
@@ -62,7 +64,7 @@ def play(
     folder = None if agent == "random" and not (Path(what) / "config.json").is_file() else RunFolder.open(what)
     source = _source(what, folder, env_args or {})
     # First of all the policy: if there is none, no window flashes up.
-    act = None if agent == "random" else _policy(folder, which)
+    act = None if agent == "random" else _policy(folder, which, network)
     is_window = video is None and has_screen()
     if not is_window:
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # or pygame looks for a screen, and complains
@@ -89,11 +91,11 @@ def _source(what: str | os.PathLike[str], folder: RunFolder | None, env_args: Ma
     return EnvSource(config.env, {**config.env_args, **env_args})
 
 
-def _policy(folder: RunFolder | None, which: str | None) -> Act:
+def _policy(folder: RunFolder | None, which: str | None, network: Any) -> Act:
     from raceway.training.policy import load  # JAX comes with it
 
     assert folder is not None
-    policy = load(folder.path, which)
+    policy = load(folder.path, which, network)
     heeds_masks = policy.config.action_masks
 
     def act(obs: Any, infos: Mapping[str, Any]) -> Any:

@@ -86,7 +86,8 @@ def load(run: str | os.PathLike[str], which: str | None = None, network: Any = N
     content = read_policy(folder.policy(which))
     if content.facts.get("has_own_network") and network is None:
         raise UserError(
-            f"{folder.path} was trained with a network of your own. Give the same pair: network=(init, apply)."
+            f"{folder.path} was trained with a network of your own. From Python, give the same pair again: "
+            "network=(init, apply)."
         )
     config = folder.read_config()
     return Policy(config, content.weights, content.observation_space, content.action_space, network)

@@ -14,7 +14,7 @@ from raceway.algos.rollout import Scaling, Weights
 from raceway.algos.spaces import flatten, observation_leaves, unflatten
 from raceway.training.described_spaces import describe, described
 from raceway.training.evaluation import Evaluation
-from raceway.training.folder import POLICY_ARRAYS, POLICY_FACTS, read_arrays, read_json, write_arrays, write_json
+from raceway.training.folder import POLICY_FACTS, read_arrays, read_json, write_arrays, write_json
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,13 @@ class PolicyFile:
         if evaluation is not None:
             returns = {"return": evaluation.mean, "return_std": evaluation.std, "episodes": len(evaluation.returns)}
             facts["evaluation"] = {"steps": evaluation.steps, **returns} if evaluation.returns else None
-        write_arrays(self.directory / POLICY_ARRAYS, arrays)
-        write_json(self.directory / POLICY_FACTS, facts)
+        # Two files that belong together: the second names the first, and changes from one pair to the next at once.
+        name = f"policy-{weights.version}.safetensors"
+        write_arrays(self.directory / name, arrays)
+        write_json(self.directory / POLICY_FACTS, {**facts, "arrays": name})
+        for other in self.directory.glob("policy-*.safetensors"):
+            if other.name != name:
+                other.unlink()
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class PolicyContent:
 def read_policy(directory: Path) -> PolicyContent:
     """What `PolicyFile.write` wrote."""
     facts = read_json(directory / POLICY_FACTS)
-    arrays = read_arrays(directory / POLICY_ARRAYS)
+    arrays = read_arrays(directory / Path(facts["arrays"]).name)
     space = described(facts["observation_space"])
     return PolicyContent(
         Weights(int(facts["version"]), arrays["params"], _scaling(space, arrays)),

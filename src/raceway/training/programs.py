@@ -22,6 +22,7 @@ from raceway.errors import SettingError
 from raceway.graph import Processes, Program
 from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
+from raceway.training.central import Actor, CentralSampler
 from raceway.training.collector import Collector
 from raceway.training.config import TrainConfig
 from raceway.training.environments import EnvSource
@@ -29,10 +30,12 @@ from raceway.training.evaluation import CHUNK_STEPS, Evaluation, evaluate_weight
 from raceway.training.evaluator import Evaluator
 from raceway.training.folder import RunFolder
 from raceway.training.learner import Learner
+from raceway.training.native_actor import NativeActor
 from raceway.training.policy_files import Best, PolicyFile
 from raceway.training.reporter import Reporter, Reporting
 from raceway.training.sampler import Sampler, Sampling
 from raceway.training.slots import Shape
+from raceway.training.worker import WorkerSampler
 
 DELAYS = {"serial": 1, "concurrent": 2}
 """The rounds from an update to the rollout that is collected under it."""
@@ -114,17 +117,15 @@ def make_sampler(setup: Setup, layout: dict[str, Any] | None, sampling: Sampling
             "'central'."
         )
     if can and config.collector != "central":
-        from raceway.training.worker import WorkerSampler
-
         assert layout is not None
         return WorkerSampler(sampling, layout)
-    from raceway.training.central import CentralSampler
-
-    return CentralSampler(sampling, partial(make_actor, setup, sampling.seed), config.group_size)
+    return CentralSampler(sampling, partial(make_actor, setup, layout, sampling.seed), config.group_size)
 
 
-def make_actor(setup: Setup, seed: int) -> Any:
+def make_actor(setup: Setup, layout: dict[str, Any] | None, seed: int) -> Actor:
     """In the process that computes with it: JAX is not imported where nobody needs it."""
+    if layout is not None:
+        return NativeActor(layout, setup.observation_space, setup.action_space, seed)
     from raceway.training.actor import JaxActor
 
     return JaxActor(setup.algorithm(), seed)
@@ -238,7 +239,7 @@ def _reporting(setup: Setup, folder: RunFolder) -> Reporting:
         schedule=config.schedule,
         rounds=setup.rounds,
         steps_per_round=setup.steps_per_round,
-        num_workers=config.num_workers or usable_cpus(),
+        num_workers=(config.num_workers or usable_cpus()) if setup.source.is_native else None,
         num_envs=config.num_envs,
     )
 

@@ -14,7 +14,7 @@ from raceway.algos.rollout import Episodes
 from raceway.graph import Input, Reactor, reaction, shutdown, startup
 from raceway.report.console import Console, Status
 from raceway.report.metrics import MetricsLog
-from raceway.report.verdict import verdict
+from raceway.report.verdict import verdict, wait_share
 from raceway.training.evaluation import Evaluation
 from raceway.training.learner import Progress
 
@@ -34,7 +34,8 @@ class Reporting:
     schedule: str
     rounds: int
     steps_per_round: int
-    num_workers: int
+    num_workers: int | None
+    """None: environments in Python, stepped one after the other."""
     num_envs: int
 
 
@@ -67,10 +68,6 @@ class Pace:
     def learn(self) -> float:
         """The share in which the learner was at work."""
         return min(self._per_second(3), 1.0)
-
-    def wait(self, schedule: str) -> float:
-        """The share in which neither was."""
-        return max(0.0, 1.0 - (self.collect + self.learn if schedule == "serial" else max(self.collect, self.learn)))
 
     def _per_second(self, column: int) -> float:
         first, last = self._marks[0], self._marks[-1]
@@ -140,7 +137,7 @@ class Reporter(Reactor):
             best=self._best,
             collect=pace.collect,
             learn=pace.learn,
-            wait=pace.wait(told.schedule),
+            wait=wait_share(pace.collect, pace.learn, told.schedule),
             verdict=verdict(
                 pace.collect,
                 pace.learn,
@@ -151,7 +148,8 @@ class Reporter(Reactor):
         )
 
     def _write_row(self, steps: int, round_: int, status: Status) -> None:
-        row = {name: float(np.mean([r[name] for r in self._rows if name in r])) for name in self._rows[-1]}
+        names = dict.fromkeys(name for each in self._rows for name in each)
+        row = {name: float(np.mean([each[name] for each in self._rows if name in each])) for name in names}
         self._rows.clear()
         values: dict[str, float] = {
             "round": round_,
@@ -159,7 +157,7 @@ class Reporter(Reactor):
             "time/steps_per_second": status.steps_per_second,
             "time/collect": self._pace.collect,
             "time/learn": self._pace.learn,
-            "time/wait": self._pace.wait(self._reporting.schedule),
+            "time/wait": wait_share(self._pace.collect, self._pace.learn, self._reporting.schedule),
             "episode/count": self._count,
             **{name if "/" in name or name == "lag" else f"train/{name}": value for name, value in row.items()},
         }

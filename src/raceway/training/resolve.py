@@ -47,6 +47,7 @@ def resolve(
     environments and steps that somebody did.
     """
     from_file = paths_in(read_config(config_file), f"{config_file}: ") if config_file is not None else {}
+    from_file.pop("log.name", None)  # another run's own
     given = paths_in(settings)
     name = name_of(env) if env is not None else given.get("env", from_file.get("env"))
     if name is None:

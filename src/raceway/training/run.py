@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from raceway.training.environments import EnvSource
 from raceway.training.evaluation import Evaluation
 from raceway.training.folder import RunFolder
 from raceway.training.policy_files import Best
-from raceway.training.programs import Report, Setup, Training, build, evaluated
+from raceway.training.programs import Report, Setup, Training, build, evaluated, training_sampler
 from raceway.training.reporter import evaluation_row
 from raceway.training.resolve import resolve
 
@@ -61,15 +61,18 @@ def train(
     env: a name (`raceway list envs`), any Gymnasium id, `"package.module:callable"`, a callable that makes a Gymnasium
         environment, or a vector environment.
     config_file: settings from a JSON or TOML file, such as the config.json of another run.
-    network: your own network as a pair (init, apply): see `raceway.algos.networks`.
+    network: your own network as a pair (init, apply): see `raceway.algos.networks.UserNetwork`. A dict is settings.
     settings: total_steps, num_envs, seed, schedule, ... and hyperparameters, such as learning_rate, under the names of
         SB3 or CleanRL. `raceway train --help` names them all.
     """
+    if isinstance(network, Mapping):  # settings of the network, as for the other groups
+        settings["network"], network = network, None
     if isinstance(env, VectorEnv):
         settings.setdefault("num_envs", env.num_envs)
     config = resolve(env, config_file, **settings)
     choose_device(config.device)
     setup = Setup.of(config, EnvSource(env if not isinstance(env, str) else config.env, config.env_args), network)
+    training_sampler(setup, setup.algorithm().native_layout())  # what is refused leaves no folder behind
     folder = RunFolder.create(config)
     console = Console(*_headline(setup, folder), quiet=config.log.quiet, interval_s=config.log.interval_s)
     log = MetricsLog(folder.path, tensorboard=config.log.tensorboard, wandb_project=config.log.wandb_project)

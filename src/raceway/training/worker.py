@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from raceway import _core
-from raceway.algos.rollout import Episodes, Rollout, Scaling, Weights
+from raceway.algos.rollout import Episodes, Rollout, Weights
 from raceway.algos.spaces import action_parts, flatten
 from raceway.training.environments import env_seed
+from raceway.training.native_actor import flat_scaling
 from raceway.training.sampler import Sampling
 from raceway.training.slots import Empty, Shape
 
@@ -48,7 +49,7 @@ class WorkerSampler:
         """T steps of every environment."""
         start = perf_counter()
         slots = self._shape.slots(empty)
-        self._policy.load(weights.params, *self._flat(weights.scaling))
+        self._policy.load(weights.params, *flat_scaling(self._shape.observation, weights.scaling))
         names = self._runner.info_names
         info_means = np.empty(len(names), np.float64)
         self._runner.collect(
@@ -77,12 +78,3 @@ class WorkerSampler:
     def close(self) -> None:
         """Ends the threads."""
         self._pool.close()
-
-    def _flat(self, scaling: Scaling | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Mean and rate of all leaves that are normalised, one after the other."""
-        if scaling is None:
-            return None, None
-        trees = (flatten(self._shape.observation, tree) for tree in (scaling.mean, scaling.rate))
-        parts = [[np.ravel(leaf) for leaf in tree if leaf is not None] for tree in trees]
-        mean, rate = (np.concatenate(part) if part else None for part in parts)
-        return mean, rate
