@@ -104,7 +104,7 @@ RACEWAY_INLINE Floats logarithm(Floats x) {
                              -1.666915032e-01F, 1.425115402e-01F,  -1.239671498e-01F,
                              1.163469338e-01F,  -1.165984007e-01F, 7.332334763e-02F};
   constexpr std::int32_t kRootHalf = 0x3f3504f3;
-  const Ints offset = (Ints)x - kRootHalf;
+  const Ints offset = (Ints)((Words)x - static_cast<std::uint32_t>(kRootHalf));
   const Ints exponent = offset >> 23;
   const Floats f = (Floats)((offset & 0x7fffff) + kRootHalf) - 1.0F;
   const Floats n = __builtin_convertvector(exponent, Floats);

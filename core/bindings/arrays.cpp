@@ -287,22 +287,23 @@ void* memory_of(nb::handle array, std::int32_t dtype, const std::vector<std::siz
                 bool writable) {
   const std::vector<npy_intp> wanted(shape.begin(), shape.end());
   const int ndim = static_cast<int>(shape.size());
-  const std::string expected =
-      "expected a C-contiguous " + std::string(writable ? "writable " : "") + "array of " +
-      text_of(nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy_type(dtype))))) + " and shape " +
-      shape_text(wanted.data(), ndim) + ".";
+  const auto expected = [&] {  // made only when it is said: a dtype's text takes longer than all the checks
+    return "expected a C-contiguous " + std::string(writable ? "writable " : "") + "array of " +
+           text_of(nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy_type(dtype))))) + " and shape " +
+           shape_text(wanted.data(), ndim) + ".";
+  };
   if (!PyArray_Check(array.ptr())) {
-    throw nb::type_error((name + " is of type " + text_of(array.type().attr("__name__")) + ": " + expected).c_str());
+    throw nb::type_error((name + " is of type " + text_of(array.type().attr("__name__")) + ": " + expected()).c_str());
   }
   PyArrayObject* given = as_array(array);
   if (PyArray_TYPE(given) != numpy_type(dtype) || PyArray_NDIM(given) != ndim ||
       !std::equal(wanted.begin(), wanted.end(), PyArray_DIMS(given)) || !PyArray_ISCARRAY_RO(given)) {
     const char* gaps = PyArray_ISCARRAY_RO(given) ? "" : ", not C-contiguous";
     throw nb::value_error((name + " is an array of " + dtype_text(given) + " and shape " +
-                           shape_text(PyArray_DIMS(given), PyArray_NDIM(given)) + gaps + ": " + expected)
+                           shape_text(PyArray_DIMS(given), PyArray_NDIM(given)) + gaps + ": " + expected())
                               .c_str());
   }
-  if (writable && !PyArray_ISWRITEABLE(given)) throw nb::value_error((name + " is read-only: " + expected).c_str());
+  if (writable && !PyArray_ISWRITEABLE(given)) throw nb::value_error((name + " is read-only: " + expected()).c_str());
   return PyArray_DATA(given);
 }
 

@@ -93,7 +93,7 @@ def test_a_value_that_is_no_number_is_refused_before_anything_is_written(tmp_pat
 
 def test_wandb_that_is_not_installed_is_named_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(MissingPackageError, match="pip install 'raceway\[wandb\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'raceway\[wandb\]'"):
         MetricsLog(tmp_path, wandb_project="mine")
 
 

@@ -7,8 +7,8 @@ is computed does not depend on who was ready when.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
+from threading import Thread
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -64,7 +64,10 @@ class CentralSampler:
             group.begin(self._shape.slots(np.zeros))
             self._actor.prepare(group.observations, group.mask, group.envs, sampling.greedy)
         self._ready: SimpleQueue[tuple[Group, BaseException | None]] = SimpleQueue()
-        self._threads = ThreadPoolExecutor(threads, "raceway-group") if len(sizes) > 1 else None
+        self._waiting: SimpleQueue[Group | None] = SimpleQueue()
+        self._threads = [Thread(target=self._work, daemon=True) for _ in range(threads)] if len(sizes) > 1 else []
+        for thread in self._threads:
+            thread.start()
 
     def restart(self) -> None:
         """Begins again, with the seeds of the beginning."""
@@ -118,10 +121,15 @@ class CentralSampler:
         results = self._actor.act(weights, group.observations, group.mask, group.envs, step, self._sampling.greedy)
         actions, log_probs, values = (np.asarray(each) for each in results)
         group.keep_actions(actions, log_probs, values)
-        if self._threads is None:
-            self._step(group)
+        if self._threads:
+            self._waiting.put(group)
         else:
-            self._threads.submit(self._step, group)
+            self._step(group)
+
+    def _work(self) -> None:
+        """What every thread does until it is told to end."""
+        while (group := self._waiting.get()) is not None:
+            self._step(group)
 
     def _step(self, group: Group) -> None:
         try:
@@ -132,9 +140,9 @@ class CentralSampler:
             self._ready.put((group, None))
 
     def close(self) -> None:
-        """Ends the threads and the environments."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        """Ends the threads, and the environments: one that is in the middle of a step is not waited for."""
+        for _ in self._threads:
+            self._waiting.put(None)
         for group in self._groups:
             group.env.close()
 

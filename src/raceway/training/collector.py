@@ -19,10 +19,12 @@ class Collector(Reactor):
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
+        self._is_open = False
 
     @reaction(startup)
     def open(self) -> None:
         self._sampler.open()
+        self._is_open = True
 
     @reaction(weights, effects=(rollout, episodes))
     def collect(self, weights: Weights) -> Iterator[Effect[Any]]:
@@ -32,4 +34,5 @@ class Collector(Reactor):
 
     @reaction(shutdown)
     def close(self) -> None:
-        self._sampler.close()
+        if self._is_open:  # or opening it failed, and that is the error to tell
+            self._sampler.close()

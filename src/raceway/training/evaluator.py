@@ -26,6 +26,7 @@ class Evaluator(Reactor):
     def __init__(self, sampler: Sampler, best: Best, num_envs: int, episodes: int, steps_per_round: int) -> None:
         self._built_in = os.getpid()
         self._sampler = sampler
+        self._is_open = False
         self._best = best
         self._num_envs = num_envs
         self._episodes = episodes
@@ -39,6 +40,7 @@ class Evaluator(Reactor):
         if os.getpid() != self._built_in:
             _leave_accelerators_alone()
         self._sampler.open()
+        self._is_open = True
 
     @reaction(candidate, effects=evaluations)
     def evaluate(self, candidate: Weights) -> Effect[list[Evaluation]]:
@@ -50,7 +52,8 @@ class Evaluator(Reactor):
 
     @reaction(shutdown)
     def close(self) -> None:
-        self._sampler.close()
+        if self._is_open:  # or opening it failed, and that is the error to tell
+            self._sampler.close()
 
 
 def _leave_accelerators_alone() -> None:

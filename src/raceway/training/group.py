@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -60,7 +61,8 @@ class Group:
 
     def keep_actions(self, actions: np.ndarray, log_probs: np.ndarray, values: np.ndarray) -> None:
         """Writes what the policy has drawn. What is not finite never reaches an environment."""
-        if not (np.isfinite(log_probs).all() and np.isfinite(values).all() and np.isfinite(actions).all()):
+        # A sum is finite if all are: one number to look at, where groups may be of one and calls are what takes time.
+        if not math.isfinite(log_probs.sum() + values.sum() + actions.sum()):
             raise self._not_finite(~np.isfinite(log_probs + values + actions.reshape(self.size, -1).sum(axis=1)))
         here = self.time, self._columns
         slots = self._slots
@@ -89,11 +91,14 @@ class Group:
     def last_observations(self) -> Any:
         """A whole group's observations, with the true last ones of truncated episodes; None if there are none."""
         obs, _, terminated, truncated, infos = self._result
+        self._cut_off = None
+        if not truncated.any():
+            return None
         cut_off = truncated & ~terminated & ~self._is_resetting
         if not cut_off.any():
             return None
-        batch = read(self._slots.obs, (self.time, self._columns))
-        batch = _copied(batch)
+        self._cut_off = cut_off
+        batch = _copied(self.observations)
         if self.resets_later or not self._resets_itself:
             write(batch, cut_off, read(obs, cut_off))
             return batch
@@ -111,16 +116,17 @@ class Group:
         here = self.time, self._columns
         slots = self._slots
         slots.rewards[here], slots.terminated[here], slots.truncated[here] = rewards, terminated, truncated
-        cut_off = truncated & ~terminated & ~self._is_resetting
-        slots.final_values[here] = np.where(cut_off, self._last_values, 0.0) if cut_off.any() else 0.0
+        slots.final_values[here] = 0.0 if self._cut_off is None else np.where(self._cut_off, self._last_values, 0.0)
         if slots.valid is not None:
             slots.valid[here] = ~self._is_resetting
         ended = terminated | truncated
-        self._count(here, np.asarray(rewards), ended)
-        _add_infos(self.info_sums, infos, self.size, ended)
+        any_ended = bool(ended.any())
+        self._count(here, rewards, ended if any_ended else None)
+        if infos:
+            _add_infos(self.info_sums, infos, self.size, ended)
         if self.resets_later:
             self._is_resetting = ended
-        elif not self._resets_itself and ended.any():
+        elif any_ended and not self._resets_itself:
             obs, infos = self.env.reset(options={"reset_mask": ended})
         if (mask := self._mask_of(infos)) is not None:
             self.mask = mask
@@ -128,11 +134,15 @@ class Group:
         self.time += 1
         write(slots.obs, (self.time, self._columns), obs)
 
-    def _count(self, here: Any, rewards: np.ndarray, ended: np.ndarray) -> None:
+    def _count(self, here: Any, rewards: np.ndarray, ended: np.ndarray | None) -> None:
         self._returns += rewards
         self._lengths += ~self._is_resetting
-        self._slots.episode_returns[here] = np.where(ended, self._returns, 0.0)
-        self._slots.episode_lengths[here] = np.where(ended, self._lengths, 0)
+        slots = self._slots
+        if ended is None:
+            slots.episode_returns[here], slots.episode_lengths[here] = 0.0, 0
+            return
+        slots.episode_returns[here] = np.where(ended, self._returns, 0.0)
+        slots.episode_lengths[here] = np.where(ended, self._lengths, 0)
         self._returns[ended] = 0.0
         self._lengths[ended] = 0
 

@@ -17,8 +17,9 @@ class NativeActor:
     """The same numbers as with the policy in the worker, to the bit, whatever the groups."""
 
     def __init__(self, layout: Mapping[str, Any], observation_space: Space, action_space: Space, seed: int) -> None:
-        self._parts = action_parts(action_space)
-        self.num_logits = self._parts.num_logits
+        parts = action_parts(action_space)
+        self.num_logits = parts.num_logits
+        self._size, self._dtype, self._has_axis = parts.size, parts.dtype, parts.has_axis
         self._policy = _core.Policy(dict(layout))
         self._space = observation_space
         self._seed = seed
@@ -32,12 +33,12 @@ class NativeActor:
 
     def act(self, weights: None, obs: Any, mask: Any, envs: np.ndarray, step: int, greedy: bool) -> tuple[Any, ...]:
         """Actions, their log-probabilities, and values."""
-        count, parts = len(envs), self._parts
-        actions = np.empty((count, parts.size), parts.dtype)
+        count = len(envs)
+        actions = np.empty((count, self._size), self._dtype)
         log_probs, values = np.empty(count, np.float32), np.empty(count, np.float32)
         rows = self._rows(obs, count)
         self._policy.act(rows, actions, log_probs, values, self._seed, int(envs[0]), step, greedy, mask)
-        return (actions if parts.has_axis else actions[:, 0]), log_probs, values
+        return (actions if self._has_axis else actions[:, 0]), log_probs, values
 
     def value(self, weights: None, obs: Any) -> np.ndarray:
         """Of a group's observations."""
