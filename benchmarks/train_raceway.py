@@ -10,6 +10,8 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 from unittest.mock import patch
 
@@ -30,12 +32,15 @@ from raceway.training.environments import EnvSource
 from raceway.training.folder import RunFolder
 from raceway.training.learner import Progress
 from raceway.training.programs import Report, Setup, Training
+from raceway.training.reporter import Reporting
 from raceway.training.resolve import resolve
 from raceway.training.sampler import Sampler
 
 P = ParamSpec("P")
 T = TypeVar("T")
 ENDLESS = 10**12
+USUAL_ROUNDS = 1000
+"""Of a run: it writes a row of metrics for every so many rounds that there are a thousand of them."""
 _FAILURE_POLL_S = 1.0
 
 
@@ -149,7 +154,10 @@ def train(setup: Setup) -> Callable[[int], None]:
         sampler.collect = gate.collecting(sampler.collect)  # type: ignore[method-assign]
         return sampler
 
-    with patch.object(programs, "training_sampler", make_gated):
+    # An endless run would write next to no metrics: it reports as often as one of a usual length.
+    report_on = programs._reporting
+    usual = partial(_usual_length, report_on)
+    with patch.object(programs, "training_sampler", make_gated), patch.object(programs, "_reporting", usual):
         training = programs.build(setup, Report(folder, log, console))
     learner = training.learner
     learner._update = gate.learning(learner._update)  # type: ignore[method-assign]
@@ -157,6 +165,10 @@ def train(setup: Setup) -> Callable[[int], None]:
     threading.Thread(target=_run, args=(training, setup.rounds, gate), daemon=True).start()
     gate.prime()
     return gate.turn
+
+
+def _usual_length(report_on: Callable[..., Reporting], *given: Any) -> Reporting:
+    return replace(report_on(*given), rounds=USUAL_ROUNDS)
 
 
 def _run(training: Training, rounds: int, gate: Gate) -> None:

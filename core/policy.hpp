@@ -160,7 +160,7 @@ class Pass {
                    std::size_t stride);
   std::size_t sample_categorical(const Network& network, std::size_t rows, bool greedy, const std::uint8_t* mask);
   std::size_t sample_gaussian(const Network& network, std::size_t rows, bool greedy);
-  std::size_t sample_bernoulli(const Network& network, std::size_t rows, bool greedy);
+  std::size_t sample_bernoulli(const Network& network, std::size_t rows, bool greedy, const std::uint8_t* mask);
   static std::int32_t choose(const float* weights, std::size_t count, float level, bool greedy,
                              const std::uint8_t* mask);
 

@@ -29,7 +29,7 @@ std::size_t Pass::sample(const Network& network, std::size_t rows, const ActionK
     case ActionKind::kGaussian:
       return sample_gaussian(network, rows, greedy);
     default:
-      return sample_bernoulli(network, rows, greedy);
+      return sample_bernoulli(network, rows, greedy, mask);
   }
 }
 
@@ -122,8 +122,8 @@ std::size_t Pass::sample_gaussian(const Network& network, std::size_t rows, bool
   return finite_rows;
 }
 
-// p = 1 / (1 + e^-x); ln p = min(x, 0) - ln(1 + e^-|x|), and the same with -x for 1 - p.
-std::size_t Pass::sample_bernoulli(const Network& network, std::size_t rows, bool greedy) {
+// p = 1 / (1 + e^-x); ln p = min(x, 0) - ln(1 + e^-|x|), and the same with -x for 1 - p. What is masked is 0 for sure.
+std::size_t Pass::sample_bernoulli(const Network& network, std::size_t rows, bool greedy, const std::uint8_t* mask) {
   const std::size_t used = rows * logit_stride_;
   for (std::size_t i = 0; i < used; ++i) weights_.data()[i] = -std::abs(logits_.data()[i]);
   network.kernel().exponentials(weights_.data(), used);
@@ -135,7 +135,7 @@ std::size_t Pass::sample_bernoulli(const Network& network, std::size_t rows, boo
       float& weight = weights_.data()[row * logit_stride_ + j];
       const float likely = 1.0F / (1.0F + weight), chance = x < 0.0F ? weight * likely : likely;
       const bool one = greedy ? x > 0.0F : uniform(words_a_.data()[j * kLanes + row]) < chance;
-      choices_[row * action_size_ + j] = one;
+      choices_[row * action_size_ + j] = one && (!mask || mask[row * action_size_ + j]);
       good = good && finite(x);
       weight += 1.0F;
     }
@@ -146,6 +146,7 @@ std::size_t Pass::sample_bernoulli(const Network& network, std::size_t rows, boo
   for (std::size_t row = 0; row < rows; ++row) {
     float sum = 0.0F;
     for (std::size_t j = 0; j < action_size_; ++j) {
+      if (mask && !mask[row * action_size_ + j]) continue;
       const float x = logits_.data()[row * logit_stride_ + j];
       const float towards = choices_[row * action_size_ + j] ? x : -x;
       sum += std::min(towards, 0.0F) - weights_.data()[row * logit_stride_ + j];

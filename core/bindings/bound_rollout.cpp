@@ -160,6 +160,7 @@ void BoundPolicy::act(nb::handle obs, nb::handle actions, nb::handle log_probs, 
   float *logs = floats(log_probs, "log_probs"), *worth = floats(values, "values");
   const std::uint8_t* allowed = nullptr;
   if (!mask.is_none()) {
+    if (is_real) throw nb::value_error("an action mask was given for real numbers, of which none can be forbidden.");
     allowed = static_cast<const std::uint8_t*>(memory_of(mask, RACEWAY_BOOL, std::vector{rows, logits}, "mask", false));
   }
   const ActionKeys keys(shape, seed);
@@ -221,7 +222,7 @@ std::vector<void*> BoundRollout::leaves(const nb::dict& buffers, std::size_t num
 RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_steps) const {
   static const std::set<std::string> kNames{"obs",         "actions",         "rewards",         "terminated",
                                             "truncated",   "log_probs",       "values",          "final_values",
-                                            "action_mask", "episode_returns", "episode_lengths", "info_sums"};
+                                            "action_mask", "episode_returns", "episode_lengths", "info_means"};
   for (const auto& [key, value] : buffers) {
     const auto name = nb::cast<std::string>(key);
     if (kNames.count(name) == 0) throw nb::value_error(("a rollout has no buffer '" + name + "'.").c_str());
@@ -255,8 +256,8 @@ RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_step
   }
   result.episode_returns = floats("episode_returns", num_steps);
   result.episode_lengths = static_cast<std::int32_t*>(memory("episode_lengths", RACEWAY_INT32, {num_steps, envs}));
-  if (buffers.contains("info_sums") && !buffers["info_sums"].is_none()) {
-    result.info_means = static_cast<double*>(memory("info_sums", RACEWAY_FLOAT64, {info_names().size()}));
+  if (buffers.contains("info_means") && !buffers["info_means"].is_none()) {
+    result.info_means = static_cast<double*>(memory("info_means", RACEWAY_FLOAT64, {info_names().size()}));
   }
   return result;
 }

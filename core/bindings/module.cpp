@@ -27,6 +27,8 @@ void translate(const std::exception_ptr& pointer, void*) {
     raise("ResetNeeded", error.what());
   } catch (const ClosedError& error) {
     raise("ClosedEnvironmentError", error.what());
+  } catch (const PolicyError& error) {
+    PyErr_SetString(PyExc_FloatingPointError, error.what());
   } catch (const StateError& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   }

@@ -84,7 +84,7 @@ class Rollout:
     ) -> None:
         """Fills the buffers (C-contiguous NumPy arrays), going on from where the environments are.
 
-        `info_sums`, if given, receives the mean of each of `info_names` over all steps.
+        `info_means`, if given, receives the mean of each of `info_names` over all steps.
         """
     def set_group_size(self, size: int) -> None:
         """How many environments a thread steps together, 1 to 8; 0: whatever seems best. It changes no bit."""

@@ -20,3 +20,7 @@ class RunFolderError(UserError, FileNotFoundError):
 
 class MissingPackageError(UserError, ImportError):
     """An optional package that is needed now; the message has the command that installs it."""
+
+
+class DivergedError(UserError, ArithmeticError):
+    """Something in a run is not a finite number any more."""

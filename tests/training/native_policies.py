@@ -141,7 +141,7 @@ def buffers(pool: NativePool, runner: _core.Rollout, steps: int = NUM_STEPS) -> 
         "truncated": np.ones((steps, envs), bool),
         "action_mask": np.zeros((steps, envs, num_logits), np.bool_) if runner.has_action_mask else None,
         "episode_lengths": np.full((steps, envs), -7, np.int32),
-        "info_sums": np.full(len(runner.info_names), np.nan),
+        "info_means": np.full(len(runner.info_names), np.nan),
     }
 
 

@@ -78,6 +78,29 @@ class Unsteady(Probe):
         return super().step(action)
 
 
+class Choices(gymnasium.Env[Any, Any]):
+    """Whole numbers that do not count from zero, and nothing that only JAX could read."""
+
+    def __init__(self, masks_late: bool = False) -> None:
+        self.observation_space = spaces.Discrete(3, start=5)
+        self.action_space = spaces.MultiBinary(4)
+        self.masks_late = masks_late
+
+    def _info(self) -> dict[str, Any]:
+        return {"action_mask": np.array([1, self.steps % 2, 1, 0], np.int8)}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return 5, {} if self.masks_late else self._info()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if not self.masks_late:
+            assert not (action & (self._info()["action_mask"] == 0)).any(), f"a part of {action} is masked"
+        self.steps += 1
+        return 5 + self.steps % 3, 1.0, False, self.steps % 5 == 0, self._info()
+
+
 class Everything(gymnasium.Env[Any, Any]):
     """Nested observations of every kind, infos to log, masks if its actions are discrete."""
 
@@ -100,6 +123,8 @@ class Everything(gymnasium.Env[Any, Any]):
         info: dict[str, Any] = {"height": self.steps / 10.0}
         if isinstance(self.action_space, spaces.Discrete):
             info["action_mask"] = np.array([1, self.steps % 2, 1], np.int8)
+        elif isinstance(self.action_space, spaces.MultiBinary):
+            info["action_mask"] = np.array([1, self.steps % 2, 1, 0], np.int8)
         return info
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -113,5 +138,7 @@ class Everything(gymnasium.Env[Any, Any]):
         assert self.action_space.contains(action), action
         if isinstance(self.action_space, spaces.Discrete):
             assert self._info()["action_mask"][int(action) - 1], f"action {action} is masked"
+        elif isinstance(self.action_space, spaces.MultiBinary):
+            assert not (action & (self._info()["action_mask"] == 0)).any(), f"a part of {action} is masked"
         self.steps += 1
         return self.observation_space.sample(), 1.0, self.steps >= 6, self.steps % 5 == 0, self._info()

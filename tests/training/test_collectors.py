@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,14 +13,15 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import batch_space
 
+import raceway
 from raceway.algos.rollout import Episodes, Rollout
 from raceway.algos.spaces import flatten
 from raceway.errors import SettingError
 from raceway.training.actor import JaxActor
 from raceway.training.native_actor import NativeActor
 from raceway.training.programs import build, training_sampler
-from tests.training.probes import Everything, Forever, Probe
-from tests.training.small_runs import run, set_up
+from tests.training.probes import Choices, Everything, Forever, Probe
+from tests.training.small_runs import SMALL, run, set_up
 
 
 def collected(env: Any, rounds: int = 2, **settings: Any) -> list[tuple[Rollout, Episodes]]:
@@ -116,6 +118,36 @@ def test_a_callable_makes_one_environment() -> None:
         collected(Probe, env_args={"rule": "both", "lenth": 3})
     with pytest.raises(SettingError, match="no environment"):
         collected(3)
+
+
+def test_the_native_kernel_heeds_masks_of_flags_and_counts_from_zero() -> None:
+    told, training = run(Choices, 3, n_steps=16, schedule="serial")
+    assert training.layout is not None
+    assert all(progress.values["ratio_first"] < 1e-5 for progress in told)
+    (rollout, _), *_ = collected(Choices, n_steps=16)
+    assert set(np.unique(rollout.obs)) == {0, 1, 2}
+    assert rollout.action_mask is not None
+    assert not (rollout.actions.astype(bool) & ~rollout.action_mask).any()
+    assert rollout.actions.any()
+
+
+def test_masks_that_come_too_late_are_refused() -> None:
+    with pytest.raises(SettingError, match=r"with step\(\) that it did not give with reset"):
+        collected(partial(Choices, masks_late=True))
+
+
+def test_who_was_not_reset_keeps_its_mask() -> None:
+    env = SyncVectorEnv([Everything] * 4, autoreset_mode=AutoresetMode.DISABLED)
+    (rollout, _), *_ = collected(env, n_steps=24)
+    assert rollout.action_mask is not None
+    assert rollout.action_mask.any(axis=-1).all()
+
+
+def test_groups_are_for_training_alone(tmp_path: Path) -> None:
+    """Evaluation has another number of environments, which need not be a multiple."""
+    quiet = {"directory": str(tmp_path), "quiet": True}
+    settings: dict[str, Any] = {**SMALL, "collector": "central", "group_size": 4, "total_steps": 128, "log": quiet}
+    assert raceway.train("CartPole-v1", **settings).evaluation is not None
 
 
 def test_infos_become_metrics() -> None:

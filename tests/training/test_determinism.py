@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.training.probes import Unsteady
+from tests.training.probes import Everything, Unsteady
 from tests.training.small_runs import chain, random_delays
 
 SCHEDULES = ["serial", "concurrent"]
@@ -65,6 +65,13 @@ def test_the_number_of_workers_changes_nothing(env: str, schedule: str, collecto
     alone = chain(env, num_workers=1, **settings)
     for workers in (2, 4):
         assert chain(env, num_workers=workers, **settings) == alone
+
+
+def test_inference_by_jax_is_as_exact(schedule: str) -> None:
+    """Its observations are of kinds that the native kernel does not read. Groups of one come in any order."""
+    settings: dict[str, Any] = {"schedule": schedule, "group_size": 1, "rounds": 3}
+    alone = chain(Everything, num_workers=1, **settings)
+    assert chain(Everything, num_workers=4, perturb=random_delays(), **settings) == alone
 
 
 def test_schedules_are_different_algorithms() -> None:

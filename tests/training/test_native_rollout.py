@@ -35,7 +35,7 @@ def as_leaves(obs: Any) -> list[np.ndarray]:
 def replay(pool: NativePool, rollout: dict[str, Any], net: Net) -> None:
     """Steps a pool by hand with the recorded actions and compares every row."""
     action = pool.single_action_space
-    steps, sums = len(rollout["rewards"]), np.zeros(len(rollout["info_sums"]))
+    steps, sums = len(rollout["rewards"]), np.zeros(len(rollout["info_means"]))
     obs = as_leaves(pool.observe())
     runner_names = _core.Rollout(pool._pool, net.policy()).info_names
     for t in range(steps):
@@ -63,7 +63,7 @@ def replay(pool: NativePool, rollout: dict[str, Any], net: Net) -> None:
             sums[i] += values.sum(dtype=np.float64)
     for leaf, expected in zip(rollout["obs"], obs, strict=True):
         np.testing.assert_array_equal(leaf[steps], expected.astype(leaf.dtype))
-    np.testing.assert_allclose(rollout["info_sums"], sums / (steps * pool.num_envs), rtol=1e-12)
+    np.testing.assert_allclose(rollout["info_means"], sums / (steps * pool.num_envs), rtol=1e-12)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -244,7 +244,9 @@ def test_weights_that_are_not_finite_are_told_and_no_environment_gets_the_action
         net.params[:] = np.nan
         runner = _core.Rollout(pool._pool, net.policy())
         before = pool.observe().copy()
-        with pytest.raises(RuntimeError, match=r"output for environment 0 of Pendulum in step 0 .* is not finite"):
+        with pytest.raises(
+            FloatingPointError, match=r"output for environment 0 of Pendulum in step 0 .* is not finite"
+        ):
             runner.collect(buffers(pool, runner), NUM_STEPS, 0, 0)
         np.testing.assert_array_equal(pool.observe(), before)
 

@@ -173,6 +173,53 @@ def test_nan_stops_with_the_round_the_culprit_and_a_dump(tmp_path: Path) -> None
     assert "params" in dump
 
 
+class Infinite(Probe):
+    """Its observations are infinite once: normalised and clipped, that would pass for a number."""
+
+    def __init__(self) -> None:
+        super().__init__("both", length=5)
+        self.count = 0
+
+    def step(self, action: int) -> Any:
+        obs, *rest = super().step(action)
+        self.count += 1
+        return obs * np.inf if self.count == 22 else obs, *rest
+
+
+def test_statistics_that_are_not_finite_stop_the_run_where_it_happened(tmp_path: Path) -> None:
+    with pytest.raises(ReactionError, match=r"Round \d: .*obs"):
+        train(Infinite, tmp_path, evaluation={"enabled": False}, normalize_observations=True)
+
+
+def test_an_error_does_not_lose_what_was_learnt(tmp_path: Path) -> None:
+    with pytest.raises(ReactionError):
+        train(Poisoned, tmp_path, evaluation={"enabled": False})
+    (directory,) = (tmp_path / "tests.training.test_run-Poisoned").iterdir()
+    assert raceway.load(directory, "final").weights.version == 2
+
+
+def test_an_environment_without_an_end_is_given_up(tmp_path: Path) -> None:
+    endless = partial(Probe, "both", length=10**9)
+    run = train(endless, tmp_path, evaluation={"times": 1, "episodes": 2, "max_steps": 200})
+    assert run.evaluation is not None
+    assert run.evaluation.returns == ()
+
+
+def test_arguments_of_any_kind(tmp_path: Path) -> None:
+    class Argued(Probe):
+        def __init__(self, numbers: Any, function: Any, bound: float) -> None:
+            super().__init__("both")
+
+    args = {"numbers": np.arange(3), "function": len, "bound": np.inf}
+    run = train(Argued, tmp_path, env_args=args, evaluation={"enabled": False})
+    saved = json.loads((run.directory / "config.json").read_text())["env_args"]
+    assert saved == {
+        "numbers": [0, 1, 2],
+        "function": {"not saved": "<built-in function len>"},
+        "bound": {"number": "inf"},
+    }
+
+
 def test_unknown_environments_are_told_with_a_near_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Did you mean 'CartPole-v1'"):
         train("CartPool-v1", tmp_path)

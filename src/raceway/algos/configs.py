@@ -74,6 +74,11 @@ class PPOConfig:
             require(self, name, lambda x: x >= 0, "0 or more", type(self).__dict__[name])
         for name in ("clip_range_vf", "target_kl"):
             require(self, name, lambda x: x is None or x > 0, "above 0, or None", None)
+        if self.normalize_advantage and self.batch_size < 2:
+            raise ValueError(
+                "batch_size=1 with normalize_advantage leaves nothing of an advantage: it is its own mean. Use 2 or "
+                "more, or normalize_advantage=False."
+            )
         schedules = ("constant", "linear", "adaptive_kl")
         require(self, "lr_schedule", lambda name: name in schedules, f"one of {', '.join(schedules)}", "'constant'")
 

@@ -67,7 +67,9 @@ class Categorical:
         return sum(self.nvec)
 
     def masked(self, inputs: Array, mask: Array) -> Array:
-        return jnp.where(mask, inputs, MASKED)
+        """A mask that allows nothing of a component is as good as none, as for the native kernel."""
+        parts = [part | ~part.any(axis=-1, keepdims=True) for part in self._split(jnp.asarray(mask, bool))]
+        return jnp.where(jnp.concatenate(parts, axis=-1), inputs, MASKED)
 
     def sample(self, inputs: Array, draw: Draw) -> Array:
         u = counted.uniform(draw.words(len(self.nvec))[0])

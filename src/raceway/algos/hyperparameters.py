@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from raceway.envs.catalog import did_you_mean
+from raceway.names import did_you_mean
 
 Conversion = Callable[[Any, Mapping[str, Any]], Any]
 
@@ -50,7 +50,6 @@ ALIASES: Mapping[str, tuple[str, Conversion]] = {
     "clip_param": ("clip_range", _same),
     "clipping_epsilon": ("clip_range", _same),
     "eps_clip": ("clip_range", _same),
-    "vf_clip_param": ("clip_range_vf", _same),
     "entropy_coef": ("ent_coef", _same),
     "entropy_coeff": ("ent_coef", _same),
     "entropy_cost": ("ent_coef", _same),

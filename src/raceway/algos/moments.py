@@ -92,6 +92,12 @@ class Normaliser:
         self._absorb_returns(rollout)
         return replace(rollout, rewards=self._scaled(rollout.rewards))
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all statistics are: one infinite number among the samples is never forgotten."""
+        parts = [self._returns, *(part for part in self._moments if part)]
+        return all(np.isfinite(part.mean).all() and np.isfinite(part.m2).all() for part in parts)
+
     def save(self) -> dict[str, np.ndarray]:
         """The whole state, as arrays by name."""
         parts = {f"observations.{index}": part for index, part in enumerate(self._moments) if part}

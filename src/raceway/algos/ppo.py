@@ -36,8 +36,6 @@ class PPOState(NamedTuple):
     adam: optax.ScaleByAdamState
     learning_rate: Array
     """[] of the last update."""
-    updates: Array
-    """[] rounds behind it."""
 
 
 class Batch(NamedTuple):
@@ -102,7 +100,7 @@ class PPO:
         rate = jnp.asarray(self.config.learning_rate, jnp.float32)
         adam = self._adam.init(params)
         assert isinstance(adam, optax.ScaleByAdamState)
-        return PPOState(params, adam, rate, jnp.zeros((), jnp.int32))
+        return PPOState(params, adam, rate)
 
     def policy(self, state: PPOState) -> Array:
         """The parameters, as one flat vector."""
@@ -216,15 +214,19 @@ class PPO:
         orders = shuffles(seed, round_, self.config.n_epochs, len(samples.returns))
         rate = self._first_rate(state, progress)
 
-        def step(carry: _Carry, index: Array) -> tuple[_Carry, tuple[Array, Array, Array]]:
+        def step(carry: _Carry, index: Array) -> tuple[_Carry, tuple[Array, ...]]:
             return self._step(carry, table.pick(index))
 
         start = _Carry(state.params, state.adam, rate, jnp.zeros((), bool))
-        end, (terms, norms, rates) = jax.lax.scan(step, start, orders.reshape(-1, self.config.batch_size))
-        metrics = dict(zip(METRICS, terms.T, strict=True)) | {"gradient_norm": norms, "learning_rate": rates}
+        end, (terms, norms, rates, applied) = jax.lax.scan(step, start, orders.reshape(-1, self.config.batch_size))
+        metrics = dict(zip(METRICS, terms.T, strict=True)) | {
+            "gradient_norm": norms,
+            "learning_rate": rates,
+            "applied": applied,
+        }
         metrics["ratio_first"] = metrics.pop("ratio_distance")[0]
         metrics["explained_variance"] = explained_variance(samples.values, samples.returns, samples.weights)
-        return PPOState(end.params, end.adam, end.rate, state.updates + 1), metrics
+        return PPOState(end.params, end.adam, end.rate), metrics
 
     def samples(self, batch: Batch) -> Samples:
         """The rows of a round, advantages and returns with them."""
@@ -252,7 +254,7 @@ class PPO:
             weights=None if valid is None else valid.astype(jnp.float32).reshape(-1),
         )
 
-    def _step(self, carry: _Carry, samples: Samples) -> tuple[_Carry, tuple[Array, Array, Array]]:
+    def _step(self, carry: _Carry, samples: Samples) -> tuple[_Carry, tuple[Array, ...]]:
         """One minibatch: the gradient, shortened if need be, into Adam."""
         tree = self.network.unravel(carry.params)
         (_, terms), gradients = jax.value_and_grad(self.loss, has_aux=True)(tree, samples)
@@ -267,7 +269,7 @@ class PPO:
         if self.config.target_kl is not None:
             stopped = carry.stopped | (divergence > 1.5 * self.config.target_kl)
             after = jax.tree.map(functools.partial(jnp.where, stopped), carry, after)._replace(stopped=stopped)
-        return after, (terms, norm, after.rate)
+        return after, (terms, norm, after.rate, ~after.stopped)
 
     def loss(self, params: Any, samples: Samples) -> tuple[Array, Array]:
         """-E[min(ρA, clip(ρ, 1 ± ε)A)] + c₁E[(V - R)²] - c₂E[H], with ρ = π(a|s) / π_behaviour(a|s); and METRICS."""

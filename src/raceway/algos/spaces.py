@@ -23,6 +23,8 @@ class Leaf:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     nvec: tuple[int, ...] = ()
+    start: Any = 0
+    """What the discrete count from in the environment: a rollout holds them from zero."""
 
     @property
     def name(self) -> str:
@@ -86,6 +88,19 @@ def unflatten(space: Space, leaves: Sequence[Any]) -> Any:
     return build(space)
 
 
+def counted_from_zero(space: Space) -> Callable[[Any], Any]:
+    """Turns observations as environments give them into those that a rollout holds."""
+    starts = [leaf.start for leaf in observation_leaves(space)]
+    if not any(np.any(start) for start in starts):
+        return lambda tree: tree
+
+    def shift(tree: Any) -> Any:
+        leaves = zip(flatten(space, tree), starts, strict=True)
+        return unflatten(space, [leaf - start if np.any(start) else leaf for leaf, start in leaves])
+
+    return shift
+
+
 def _leaves_of(space: Space, path: tuple[str | int, ...]) -> list[Leaf]:
     if isinstance(space, spaces.Dict):
         return [leaf for key, part in space.spaces.items() for leaf in _leaves_of(part, (*path, key))]
@@ -102,9 +117,10 @@ def _leaf_of(space: Space, path: tuple[str | int, ...]) -> Leaf:
         case spaces.Box():
             return Leaf(path, "box", space.shape, np.dtype(np.float32))
         case spaces.Discrete():
-            return Leaf(path, "discrete", (), integers, (int(space.n),))
+            return Leaf(path, "discrete", (), integers, (int(space.n),), int(space.start))
         case spaces.MultiDiscrete():
-            return Leaf(path, "discrete", space.shape, integers, tuple(int(n) for n in space.nvec.flat))
+            nvec = tuple(int(n) for n in space.nvec.flat)
+            return Leaf(path, "discrete", space.shape, integers, nvec, space.start.astype(np.int32))
         case spaces.MultiBinary():
             return Leaf(path, "binary", space.shape, integers)
     where = Leaf(path, "box", (), integers).name

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import raceway
 from raceway.cli import verbs as actions
-from raceway.envs.catalog import did_you_mean
+from raceway.names import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from raceway.envs.catalog import Task, did_you_mean, native_arguments, positive
+from raceway.envs.catalog import Task, native_arguments, positive
 from raceway.envs.picture import Picture, picture_of
+from raceway.names import did_you_mean
 
 _MODES = {
     "next_step": AutoresetMode.NEXT_STEP,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import NameNotFound
 
 from raceway import _core
+from raceway.names import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,6 @@ def find_task(name: str) -> Task:
         hint = did_you_mean(name.removeprefix("raceway/"), tasks())
         raise NameNotFound(f"No environment {name!r}.{hint} All names: raceway list envs.")
     return task
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?` for the nearest known name; empty if none is near."""
-    by_lower = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 def native_arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:

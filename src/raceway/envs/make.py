@@ -9,8 +9,8 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import AutoresetMode
 
-from raceway.envs.catalog import did_you_mean
 from raceway.envs.native import NativePool
+from raceway.names import did_you_mean
 
 LANES = ("native",)
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raceway.envs.catalog import Task, did_you_mean, flag, integer, is_sequence, positive, real, text
+from raceway.envs.catalog import Task, flag, integer, is_sequence, positive, real, text
+from raceway.names import did_you_mean
 
 # MuJoCo's mjvCamera.
 _CAMERA_FIELDS = (

@@ -10,10 +10,11 @@ import numpy as np
 
 from raceway.envs import gl
 from raceway.envs.arguments import EnvArguments
-from raceway.envs.catalog import Task, did_you_mean, gymnasium_spec
+from raceway.envs.catalog import Task, gymnasium_spec
 from raceway.envs.picture import Camera, Picture, camera_from
 from raceway.envs.render import Renderer, class_of, rows_of
 from raceway.envs.replay import Replay, import_mujoco
+from raceway.names import did_you_mean
 
 MODES = ("rgb_array", "depth_array", "rgbd_tuple")
 

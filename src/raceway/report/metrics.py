@@ -7,7 +7,8 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol
@@ -17,6 +18,8 @@ from raceway.errors import MissingPackageError
 
 class _Sink(Protocol):
     """Somewhere else that metrics go."""
+
+    name: str
 
     def write(self, step: int, moment: float, values: Mapping[str, float]) -> None: ...
 
@@ -50,6 +53,11 @@ class MetricsLog:
         self._file.flush()
         self._thread.put(int(step), numbers)
 
+    @property
+    def troubles(self) -> list[str]:
+        """What kept TensorBoard or Weights & Biases from getting everything, in words."""
+        return list(self._thread.troubles)
+
     def close(self) -> None:
         """Returns when everything is written. May be called again."""
         if self._file is not None:
@@ -67,12 +75,13 @@ class MetricsLog:
 
 
 class _Writer:
-    """A thread that serves the sinks in turn. What they raise is raised by `close`, once."""
+    """A thread that serves the sinks in turn. Training does not end because a disk is full: a sink that fails is left
+    out from then on, and what it said is kept."""
 
     def __init__(self, tensorboard: Path | None, sinks: list[_Sink]) -> None:
+        self.troubles: list[str] = []
         self._tensorboard = tensorboard
         self._sinks = sinks
-        self._trouble: Exception | None = None
         self._lines: queue.SimpleQueue[tuple[int, float, dict[str, float]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         if tensorboard is not None or sinks:
@@ -88,36 +97,46 @@ class _Writer:
             self._lines.put(None)
             self._thread.join()
             self._thread = None
-            if self._trouble is not None:
-                raise self._trouble
 
     def _serve(self) -> None:
+        if self._tensorboard is not None:  # imported here, for that takes its time
+            directory = self._tensorboard
+            self._try("TensorBoard", lambda: self._sinks.append(_TensorBoard(directory)))
+        while (line := self._lines.get()) is not None:
+            for sink in list(self._sinks):
+                if not self._try(sink.name, partial(sink.write, *line)):
+                    self._sinks.remove(sink)
+        for sink in self._sinks:
+            self._try(sink.name, sink.close)
+
+    def _try(self, name: str, act: Callable[[], Any]) -> bool:
         try:
-            if self._tensorboard is not None:  # imported here, for that takes its time
-                self._sinks.append(_TensorBoard(self._tensorboard))
-            while (line := self._lines.get()) is not None:
-                for sink in self._sinks:
-                    sink.write(*line)
-            for sink in self._sinks:
-                sink.close()
-        except Exception as error:  # training does not end because a disk is full
-            self._trouble = error
+            act()
+        except Exception as error:
+            self.troubles.append(f"{name} gets no metrics any more: {error}")
+            return False
+        return True
 
 
 class _TensorBoard:
     """An event file. All values of a step make one event: an event each costs ten times as much."""
 
+    name = "TensorBoard"
+
     def __init__(self, directory: Path) -> None:
-        from tensorboardX.event_file_writer import EventFileWriter
+        from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.proto.summary_pb2 import Summary
 
         self._event, self._summary = Event, Summary
-        self._writer = EventFileWriter(str(directory))
+        directory.mkdir(parents=True, exist_ok=True)
+        # Without the library's own thread: when that has failed, whoever writes waits for ever.
+        self._writer = EventsWriter(str(directory / "events"))
 
     def write(self, step: int, moment: float, values: Mapping[str, float]) -> None:
         points = [self._summary.Value(tag=name, simple_value=value) for name, value in values.items()]
-        self._writer.add_event(self._event(wall_time=moment, step=step, summary=self._summary(value=points)))
+        self._writer.write_event(self._event(wall_time=moment, step=step, summary=self._summary(value=points)))
+        self._writer.flush()
 
     def close(self) -> None:
         self._writer.close()
@@ -125,6 +144,8 @@ class _TensorBoard:
 
 class _Wandb:
     """A run of Weights & Biases."""
+
+    name = "Weights & Biases"
 
     def __init__(self, directory: Path, project: str) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Central inference: batched JAX over fixed groups of environments, whatever they are; who is ready is served first.
+"""Central inference: one thread acts for fixed groups of environments, whatever they are; the ready are served first.
 
 A group has always the same environments and the same shape: batches of changing shape would change the floats. So what
 is computed does not depend on who was ready when.
@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, Protocol
 
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from raceway._core import usable_cpus
 from raceway.algos.rollout import Episodes, Rollout, Scaling, Weights
 from raceway.errors import SettingError
 from raceway.training.environments import env_seed
 from raceway.training.group import Group, mean_infos
 from raceway.training.sampler import Sampling
 from raceway.training.slots import Empty, Shape
+
+_CLOSE_S = 2.0
+"""How long a step that is under way is waited for."""
 
 
 class Actor(Protocol):
@@ -76,7 +80,7 @@ class CentralSampler:
 
     def _make(self, size: int, groups: int) -> VectorEnv:
         sampling = self._sampling
-        workers = max(1, (sampling.num_workers or groups) // groups) if groups > 1 else sampling.num_workers
+        workers = max(1, (sampling.num_workers or usable_cpus()) // groups) if groups > 1 else sampling.num_workers
         return sampling.source.make(size, num_workers=workers)
 
     def _shape_of(self, env: VectorEnv) -> Shape:
@@ -132,19 +136,26 @@ class CentralSampler:
             self._step(group)
 
     def _step(self, group: Group) -> None:
+        group.is_stepping = True
         try:
             group.step()
         except BaseException as error:
+            group.is_stepping = False
             self._ready.put((group, error))
         else:
+            group.is_stepping = False
             self._ready.put((group, None))
 
     def close(self) -> None:
-        """Ends the threads, and the environments: one that is in the middle of a step is not waited for."""
+        """Ends the threads and the environments. A step that does not end is given up, and its environment left."""
         for _ in self._threads:
             self._waiting.put(None)
+        deadline = monotonic() + _CLOSE_S
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - monotonic()))
         for group in self._groups:
-            group.env.close()
+            if not group.is_stepping:  # what native code is in the middle of something cannot be taken away from it
+                group.env.close()
 
 
 def group_sizes(sampling: Sampling, wanted: int | None) -> list[int]:

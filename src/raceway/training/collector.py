@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from raceway.algos.rollout import Episodes, Rollout, Weights
+from raceway.errors import DivergedError
 from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
 from raceway.training.sampler import Sampler
 
@@ -28,7 +29,10 @@ class Collector(Reactor):
 
     @reaction(weights, effects=(rollout, episodes))
     def collect(self, weights: Weights) -> Iterator[Effect[Any]]:
-        rollout, episodes = self._sampler.collect(weights, self.round, self.rollout.empty)
+        try:
+            rollout, episodes = self._sampler.collect(weights, self.round, self.rollout.empty)
+        except FloatingPointError as error:
+            raise DivergedError(f"Round {self.round}: {error}") from None
         yield self.rollout(rollout)
         yield self.episodes(episodes)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from raceway.algos.configs import NetworkConfig, PPOConfig
-from raceway.envs.catalog import did_you_mean
 from raceway.errors import SettingError
+from raceway.names import did_you_mean
 from raceway.training.settings import fitted, types_of
+
+_NUMBER = "number"
+"""Marks what JSON has no number for: infinity, and what is none."""
 
 ALGORITHMS: Mapping[str, str] = {"ppo": "Proximal Policy Optimization (Schulman et al. 2017)"}
 """What `algo` may be. Each has a group of settings of the same name."""
@@ -26,6 +30,8 @@ class EvaluationConfig:
     """How often over the whole run, evenly spread; the last is at its end."""
     episodes: int = 10
     """Episodes of each evaluation."""
+    max_steps: int = 10_000
+    """An episode that has not ended by then is given up: without a time limit it might never end."""
     num_envs: int | None = None
     """Environments that they run in. None: one for each episode, so that short ones are not counted more often."""
 
@@ -33,6 +39,7 @@ class EvaluationConfig:
         _at_least(1, "evaluation.times", self.times)
         _at_least(1, "evaluation.episodes", self.episodes)
         _at_least(1, "evaluation.num_envs", self.num_envs)
+        _at_least(1, "evaluation.max_steps", self.max_steps)
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,7 @@ class TrainConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
         """What `to_dict` gave. Settings that it lacks have their defaults."""
-        return _built(cls, values, "")
+        return _built(cls, _restored(values), "")
 
 
 def _built(kind: Any, values: Mapping[str, Any], prefix: str) -> Any:
@@ -143,7 +150,20 @@ def _plain(value: Any) -> Any:
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
-    return value
+    if hasattr(value, "tolist"):  # of NumPy
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return {_NUMBER: str(value)}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return {"not saved": repr(value)}  # an argument of an environment that is given from Python only
+
+
+def _restored(value: Any) -> Any:
+    """What `_plain` has changed, as far as it can be told."""
+    if isinstance(value, Mapping):
+        return float(value[_NUMBER]) if set(value) == {_NUMBER} else {k: _restored(v) for k, v in value.items()}
+    return [_restored(each) for each in value] if isinstance(value, list) else value
 
 
 def _at_least(least: int, name: str, value: int | None) -> None:

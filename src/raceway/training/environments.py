@@ -14,9 +14,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 import raceway
-from raceway.envs.catalog import did_you_mean, tasks
+from raceway.envs.catalog import tasks
 from raceway.envs.native import NativePool
 from raceway.errors import SettingError
+from raceway.names import did_you_mean
 
 Target = str | Callable[..., Any] | VectorEnv
 
@@ -151,6 +152,6 @@ def check_known(name: str) -> None:
 def env_seed(seed: int, purpose: str) -> int:
     """The seed of the first environment of a run; environment i gets the i-th after it.
 
-    Runs with neighbouring seeds share no environment's seed, and neither do training and evaluation.
+    Spread out, so that runs with neighbouring seeds hardly ever share one, and neither do training and evaluation.
     """
     return int(np.random.SeedSequence([seed, *purpose.encode()]).generate_state(1)[0]) % (1 << 30)

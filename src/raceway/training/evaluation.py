@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,6 @@ from raceway.algos.rollout import Weights
 from raceway.training.sampler import Sampler
 
 CHUNK_STEPS = 128
-_MOST_STEPS = 100_000
-"""An episode that takes longer is given up: without a time limit it might never end."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,24 @@ class Evaluation:
         return float(np.mean(self.lengths)) if self.lengths else float("nan")
 
 
-def evaluate_weights(sampler: Sampler, weights: Weights, num_envs: int, episodes: int, steps: int) -> Evaluation:
+@dataclass(frozen=True)
+class Trial:
+    """How a policy is evaluated."""
+
+    num_envs: int
+    episodes: int
+    max_steps: int
+    """Of an episode: one that has not ended by then is given up."""
+
+
+def evaluate_weights(sampler: Sampler, weights: Weights, trial: Trial, steps: int) -> Evaluation:
     """Lets every environment end its share of the episodes: taking those that end first would favour short ones."""
+    num_envs, episodes = trial.num_envs, trial.episodes
     sampler.restart()
     wanted = np.full(num_envs, episodes // num_envs) + (np.arange(num_envs) < episodes % num_envs)
     returns: list[float] = []
     lengths: list[int] = []
-    for chunk in range(_MOST_STEPS // CHUNK_STEPS):
+    for chunk in range(math.ceil(int(wanted.max()) * trial.max_steps / CHUNK_STEPS)):
         _, ended = sampler.collect(weights, chunk, np.empty)
         for env, return_, length in zip(ended.envs, ended.returns, ended.lengths, strict=True):
             if wanted[env] > 0:

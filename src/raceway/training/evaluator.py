@@ -8,7 +8,7 @@ import threading
 
 from raceway.algos.rollout import Weights
 from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
-from raceway.training.evaluation import Evaluation, evaluate_weights
+from raceway.training.evaluation import Evaluation, Trial, evaluate_weights
 from raceway.training.policy_files import Best
 from raceway.training.sampler import Sampler
 
@@ -23,20 +23,21 @@ class Evaluator(Reactor):
     evaluations = Output[list[Evaluation]]()
     """All so far: over a connection that keeps only the latest value, none is lost."""
 
-    def __init__(self, sampler: Sampler, best: Best, num_envs: int, episodes: int, steps_per_round: int) -> None:
+    def __init__(self, sampler: Sampler, best: Best, trial: Trial, steps_per_round: int) -> None:
         self._built_in = os.getpid()
         self._sampler = sampler
         self._is_open = False
         self._best = best
-        self._num_envs = num_envs
-        self._episodes = episodes
+        self._trial = trial
         self._steps_per_round = steps_per_round
         self._evaluations: list[Evaluation] = []
 
     @reaction(startup)
     def open(self) -> None:
         # Of this thread alone, and of those that it starts: nothing else is slowed if it shares its process.
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        thread = threading.get_native_id()
+        # Nicer is always allowed, less nice is not.
+        os.setpriority(os.PRIO_PROCESS, thread, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))
         if os.getpid() != self._built_in:
             _leave_accelerators_alone()
         self._sampler.open()
@@ -45,7 +46,7 @@ class Evaluator(Reactor):
     @reaction(candidate, effects=evaluations)
     def evaluate(self, candidate: Weights) -> Effect[list[Evaluation]]:
         steps = candidate.version * self._steps_per_round
-        found = evaluate_weights(self._sampler, candidate, self._num_envs, self._episodes, steps)
+        found = evaluate_weights(self._sampler, candidate, self._trial, steps)
         self._best.offer(candidate, found)
         self._evaluations.append(found)
         return self.evaluations(list(self._evaluations))

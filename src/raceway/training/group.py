@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from raceway.algos.spaces import environment_actions
-from raceway.errors import UserError
+from raceway.algos.spaces import action_parts, counted_from_zero, environment_actions
+from raceway.errors import SettingError
 from raceway.training.slots import Slots, read, write
 
 InfoSums = dict[str, tuple[float, int]]
@@ -19,14 +19,11 @@ InfoSums = dict[str, tuple[float, int]]
 _NOT_METRICS = frozenset({"episode", "final_obs", "final_info", "env_id", "fault"})
 
 
-class NotFiniteError(UserError, FloatingPointError):
-    """A policy gave NaN or infinity."""
-
-
 class Group:
     """A vector environment with a place in the round: columns `first` to `first + size`."""
 
     def __init__(self, env: VectorEnv, first: int, heeds_masks: bool) -> None:
+        self.is_stepping = False
         self.env = env
         self.size = env.num_envs
         self.envs = np.arange(first, first + self.size, dtype=np.uint32)
@@ -36,6 +33,8 @@ class Group:
         self.resets_later = mode == AutoresetMode.NEXT_STEP
         self._resets_itself = mode != AutoresetMode.DISABLED
         self._heeds_masks = heeds_masks
+        self._num_logits = action_parts(env.single_action_space).num_logits
+        self._from_zero = counted_from_zero(env.single_observation_space)
         self._for_env = environment_actions(env.single_action_space)
         self._columns = slice(first, first + self.size)
 
@@ -44,8 +43,12 @@ class Group:
         self._returns = np.zeros(self.size)
         self._lengths = np.zeros(self.size, np.int32)
         self._is_resetting = np.zeros(self.size, bool)
-        self._current, infos = self.env.reset(seed=first_seed + self._columns.start)
-        self.mask = self._mask_of(infos)
+        obs, infos = self.env.reset(seed=first_seed + self._columns.start)
+        self._current = self._from_zero(obs)
+        self.mask: np.ndarray | None = None
+        if self._heeds_masks and "action_mask" in infos:
+            self.mask = np.ones((self.size, self._num_logits), bool)
+            self._look_for_masks(infos)
 
     @property
     def observations(self) -> Any:
@@ -63,7 +66,7 @@ class Group:
         """Writes what the policy has drawn. What is not finite never reaches an environment."""
         # A sum is finite if all are: one number to look at, where groups may be of one and calls are what takes time.
         if not math.isfinite(log_probs.sum() + values.sum() + actions.sum()):
-            raise self._not_finite(~np.isfinite(log_probs + values + actions.reshape(self.size, -1).sum(axis=1)))
+            self._check_finite(log_probs, values, actions.reshape(self.size, -1))
         here = self.time, self._columns
         slots = self._slots
         slots.actions[here], slots.log_probs[here], slots.values[here] = actions, log_probs, values
@@ -71,16 +74,19 @@ class Group:
             slots.action_mask[here] = self.mask
         self._actions = self._for_env(actions)
 
-    def _not_finite(self, bad: np.ndarray) -> NotFiniteError:
-        row = int(np.argmax(bad))
+    def _check_finite(self, log_probs: np.ndarray, values: np.ndarray, actions: np.ndarray) -> None:
+        good = np.isfinite(log_probs) & np.isfinite(values) & np.isfinite(actions).all(axis=1)
+        if good.all():
+            return
+        row = int(np.argmin(good))
         sees = all(np.isfinite(leaf[row]).all() for leaf in _arrays(self.observations))
         why = (
             "Its weights are: training has diverged. A lower learning_rate may help."
             if sees
             else "So is the observation that the environment gave: mend it there."
         )
-        return NotFiniteError(
-            f"The policy's output for environment {int(self.envs[row])} at step {self.time} of the round is not "
+        raise FloatingPointError(
+            f"the policy's output for environment {int(self.envs[row])} at step {self.time} of the round is not "
             f"finite, and was kept from it. {why}"
         )
 
@@ -100,10 +106,10 @@ class Group:
         self._cut_off = cut_off
         batch = _copied(self.observations)
         if self.resets_later or not self._resets_itself:
-            write(batch, cut_off, read(obs, cut_off))
+            write(batch, cut_off, read(self._from_zero(obs), cut_off))
             return batch
         for row in np.flatnonzero(cut_off).tolist():
-            write(batch, row, infos["final_obs"][row])
+            write(batch, row, self._from_zero(infos["final_obs"][row]))
         return batch
 
     def keep_last_values(self, values: np.ndarray) -> None:
@@ -127,12 +133,12 @@ class Group:
         if self.resets_later:
             self._is_resetting = ended
         elif any_ended and not self._resets_itself:
+            self._look_for_masks(infos)
             obs, infos = self.env.reset(options={"reset_mask": ended})
-        if (mask := self._mask_of(infos)) is not None:
-            self.mask = mask
-        self._current = obs
+        self._look_for_masks(infos)
+        self._current = self._from_zero(obs)
         self.time += 1
-        write(slots.obs, (self.time, self._columns), obs)
+        write(slots.obs, (self.time, self._columns), self._current)
 
     def _count(self, here: Any, rewards: np.ndarray, ended: np.ndarray | None) -> None:
         self._returns += rewards
@@ -150,13 +156,18 @@ class Group:
         """The values of the observations that the round ends with."""
         self._slots.values[self.time, self._columns] = values
 
-    def _mask_of(self, infos: Mapping[str, Any]) -> np.ndarray | None:
+    def _look_for_masks(self, infos: Mapping[str, Any]) -> None:
+        """Takes over the masks of those environments that give one; the others keep theirs."""
         if not self._heeds_masks or "action_mask" not in infos:
-            return None
-        masks = infos["action_mask"]
-        if masks.dtype == object:
-            masks = np.stack(list(masks))
-        return np.ascontiguousarray(masks.reshape(self.size, -1), dtype=bool)
+            return
+        if self.mask is None:
+            raise SettingError(
+                "An environment gives an action_mask with step() that it did not give with reset(), so its first "
+                "action could not heed it. Give one with reset() too, or set action_masks to False."
+            )
+        present = infos.get("_action_mask", np.ones(self.size, bool))
+        for row in np.flatnonzero(present).tolist():
+            self.mask[row] = np.ravel(infos["action_mask"][row])
 
 
 def mean_infos(all_sums: Iterable[InfoSums]) -> dict[str, float]:

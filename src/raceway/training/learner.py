@@ -13,17 +13,13 @@ import numpy as np
 from raceway.algos.moments import Normaliser
 from raceway.algos.ppo import PPO
 from raceway.algos.rollout import Rollout, Weights
-from raceway.errors import UserError
+from raceway.errors import DivergedError
 from raceway.graph import Effect, Input, Output, Reactor, reaction, startup
 from raceway.training.chain import BEGINNING, link
 from raceway.training.dump import write_dump
 from raceway.training.slots import Shape
 
 _MUST_BE_FINITE = ("policy_loss", "value_loss", "entropy", "gradient_norm")
-
-
-class DivergedError(UserError, ArithmeticError):
-    """Something that was learned is not a finite number."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +96,9 @@ class Learner(Reactor):
             yield self.candidate(current)
         # What follows is off the collector's way.
         self._digest = link(self._digest, rollout, current.params)
-        values = {name: float(np.mean(value)) for name, value in metrics.items()}
+        applied = metrics.pop("applied")
+        values = {name: _mean(value, applied) for name, value in metrics.items()}
+        values["applied"] = float(applied.mean())
         yield self.progress(Progress(self.round, lag, values, self._digest, perf_counter() - start))
 
     def _is_candidate(self, rounds: int) -> bool:
@@ -108,8 +106,10 @@ class Learner(Reactor):
         return self._candidate_every > 0 and rounds % self._candidate_every == 0 and rounds < self._rounds
 
     def _update(self, rollout: Rollout) -> dict[str, np.ndarray]:
-        scaled = self._normaliser.absorb(rollout)
         before = self._state
+        scaled = self._normaliser.absorb(rollout)
+        if not self._normaliser.is_finite:
+            raise self._diverged(before, rollout, {})
         # The call returns before it has read the rollout, whose memory is used again: the metrics are waited for.
         state, found = self._algorithm.update(before, scaled, self.round / self._rounds, self._seed, self.round)
         metrics = {name: np.asarray(value) for name, value in found.items()}
@@ -130,3 +130,8 @@ class Learner(Reactor):
             f"Round {self.round}: {culprit}.{where} A lower learning_rate, a smaller max_grad_norm or normalised "
             "observations and rewards may help; if the environment gives NaN, mend it there."
         )
+
+
+def _mean(value: np.ndarray, applied: np.ndarray) -> float:
+    """Over the minibatches that were learnt from: target_kl may have stopped a round early."""
+    return float(value[applied].mean() if value.shape == applied.shape and applied.any() else value.mean())

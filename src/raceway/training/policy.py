@@ -11,12 +11,12 @@ from gymnasium import Space
 
 from raceway.algos.ppo import PPO
 from raceway.algos.rollout import Weights
-from raceway.algos.spaces import environment_actions, flatten, observation_leaves, unflatten
+from raceway.algos.spaces import counted_from_zero, environment_actions, flatten, observation_leaves, unflatten
 from raceway.errors import UserError
 from raceway.training.actor import JaxActor
 from raceway.training.config import TrainConfig
 from raceway.training.environments import EnvSource
-from raceway.training.evaluation import Evaluation
+from raceway.training.evaluation import Evaluation, Trial
 from raceway.training.folder import RunFolder
 from raceway.training.policy_files import read_policy
 from raceway.training.programs import Setup, evaluated, own_or
@@ -32,6 +32,7 @@ class Policy:
         self.observation_space = observation_space
         self.action_space = action_space
         self._leaves = observation_leaves(observation_space)
+        self._from_zero = counted_from_zero(observation_space)
         self._for_env = environment_actions(action_space)
         self._actor = JaxActor(PPO(config.ppo, observation_space, action_space, own_or(network, config.network)), seed)
         self._here = self._actor.put(weights.params, weights.scaling)
@@ -59,7 +60,7 @@ class Policy:
         return actions[0] if is_single else actions
 
     def _batched(self, obs: Any) -> tuple[Any, bool]:
-        arrays = [np.asarray(leaf, dtype=kind.dtype) for leaf, kind in self._pairs(obs)]
+        arrays = [np.asarray(leaf, dtype=kind.dtype) for leaf, kind in self._pairs(self._from_zero(obs))]
         extra = {array.ndim - len(leaf.shape) for array, leaf in zip(arrays, self._leaves, strict=True)}
         fits = all(a.shape[a.ndim - len(k.shape) :] == k.shape for a, k in zip(arrays, self._leaves, strict=True))
         if not fits or extra not in ({0}, {1}):
@@ -108,4 +109,5 @@ def evaluate(
     config = policy.config
     setup = Setup.of(config, EnvSource(config.env if env is None else env, config.env_args), network)
     layout = setup.algorithm().native_layout()
-    return evaluated(setup, layout, policy.weights, min(num_envs or 16, episodes), episodes, seed)
+    trial = Trial(min(num_envs or 16, episodes), episodes, config.evaluation.max_steps)
+    return evaluated(setup, layout, policy.weights, trial, seed)

@@ -26,6 +26,12 @@ class PolicyFile:
     action_space: Space
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def version(self) -> int | None:
+        """Of the policy that is there; None if there is none."""
+        path = self.directory / POLICY_FACTS
+        return int(read_json(path)["version"]) if path.is_file() else None
+
     def write(self, weights: Weights, evaluation: Evaluation | None = None) -> None:
         """Replaces the policy that is there."""
         arrays = {"params": weights.params}

@@ -26,7 +26,7 @@ from raceway.training.central import Actor, CentralSampler
 from raceway.training.collector import Collector
 from raceway.training.config import TrainConfig
 from raceway.training.environments import EnvSource
-from raceway.training.evaluation import CHUNK_STEPS, Evaluation, evaluate_weights
+from raceway.training.evaluation import CHUNK_STEPS, Evaluation, Trial, evaluate_weights
 from raceway.training.evaluator import Evaluator
 from raceway.training.folder import RunFolder
 from raceway.training.learner import Learner
@@ -78,6 +78,12 @@ class Setup:
         return self.config.evaluation.enabled and not self.source.is_single
 
     @property
+    def trial(self) -> Trial:
+        """How its policies are evaluated."""
+        wanted = self.config.evaluation
+        return Trial(wanted.num_envs or wanted.episodes, wanted.episodes, wanted.max_steps)
+
+    @property
     def shape(self) -> Shape:
         """Of a round's arrays."""
         logits = action_parts(self.action_space).num_logits if self.has_masks else None
@@ -96,7 +102,7 @@ class Setup:
     def policy_file(self, directory: Path) -> PolicyFile:
         """Where a policy of this run is kept."""
         config = self.config
-        facts = {"env": config.env, "env_args": config.env_args, "algo": config.algo, "seed": config.seed,
+        facts = {"env": config.env, "env_args": config.to_dict()["env_args"], "algo": config.algo, "seed": config.seed,
                  "has_own_network": self.network is not None}  # fmt: skip
         return PolicyFile(directory, self.observation_space, self.action_space, facts)
 
@@ -106,7 +112,9 @@ def own_or(own: Any, described: NetworkConfig) -> NetworkConfig | UserNetwork:
     return described if own is None else UserNetwork(*own)
 
 
-def make_sampler(setup: Setup, layout: dict[str, Any] | None, sampling: Sampling) -> Sampler:
+def make_sampler(
+    setup: Setup, layout: dict[str, Any] | None, sampling: Sampling, group_size: int | None = None
+) -> Sampler:
     """The way of collecting that is asked for, or the fastest that can be."""
     config = setup.config
     can = setup.source.is_native and layout is not None
@@ -116,35 +124,33 @@ def make_sampler(setup: Setup, layout: dict[str, Any] | None, sampling: Sampling
             f"collector='worker', but {config.env} cannot have its policy in the worker: {why}. Use 'auto' or "
             "'central'."
         )
+    if layout is None:
+        return CentralSampler(sampling, partial(make_jax_actor, setup, sampling.seed), group_size)
     if can and config.collector != "central":
-        assert layout is not None
         return WorkerSampler(sampling, layout)
-    return CentralSampler(sampling, partial(make_actor, setup, layout, sampling.seed), config.group_size)
+    spaces = setup.observation_space, setup.action_space
+    return CentralSampler(sampling, partial(NativeActor, layout, *spaces, sampling.seed), group_size)
 
 
-def make_actor(setup: Setup, layout: dict[str, Any] | None, seed: int) -> Actor:
-    """In the process that computes with it: JAX is not imported where nobody needs it."""
-    if layout is not None:
-        return NativeActor(layout, setup.observation_space, setup.action_space, seed)
+def make_jax_actor(setup: Setup, seed: int) -> Actor:
+    """In the process that computes with it."""
     from raceway.training.actor import JaxActor
 
     return JaxActor(setup.algorithm(), seed)
 
 
 def training_sampler(setup: Setup, layout: dict[str, Any] | None) -> Sampler:
+    """Of the run's own environments."""
     config = setup.config
-    return make_sampler(
-        setup,
-        layout,
-        Sampling(
-            setup.source,
-            config.num_envs,
-            config.ppo.n_steps,
-            config.seed,
-            config.num_workers,
-            action_masks=config.action_masks,
-        ),
+    sampling = Sampling(
+        setup.source,
+        config.num_envs,
+        config.ppo.n_steps,
+        config.seed,
+        config.num_workers,
+        action_masks=config.action_masks,
     )
+    return make_sampler(setup, layout, sampling, config.group_size)
 
 
 def evaluation_sampler(
@@ -164,14 +170,12 @@ def evaluation_sampler(
     return make_sampler(setup, layout, sampling)
 
 
-def evaluated(
-    setup: Setup, layout: dict[str, Any] | None, weights: Weights, num_envs: int, episodes: int, seed: int
-) -> Evaluation:
+def evaluated(setup: Setup, layout: dict[str, Any] | None, weights: Weights, trial: Trial, seed: int) -> Evaluation:
     """Evaluates a policy here and now."""
-    sampler = evaluation_sampler(setup, layout, num_envs, seed, setup.config.num_workers)
+    sampler = evaluation_sampler(setup, layout, trial.num_envs, seed, setup.config.num_workers)
     sampler.open()
     try:
-        return evaluate_weights(sampler, weights, num_envs, episodes, weights.version * setup.steps_per_round)
+        return evaluate_weights(sampler, weights, trial, weights.version * setup.steps_per_round)
     finally:
         sampler.close()
 
@@ -245,12 +249,5 @@ def _reporting(setup: Setup, folder: RunFolder) -> Reporting:
 
 
 def _evaluator(setup: Setup, layout: dict[str, Any] | None, folder: RunFolder) -> Evaluator:
-    wanted = setup.config.evaluation
-    num_envs = wanted.num_envs or wanted.episodes
-    return Evaluator(
-        evaluation_sampler(setup, layout, num_envs, setup.config.seed),
-        Best(setup.policy_file(folder.best)),
-        num_envs,
-        wanted.episodes,
-        setup.steps_per_round,
-    )
+    sampler = evaluation_sampler(setup, layout, setup.trial.num_envs, setup.config.seed)
+    return Evaluator(sampler, Best(setup.policy_file(folder.best)), setup.trial, setup.steps_per_round)

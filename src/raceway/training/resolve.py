@@ -93,6 +93,11 @@ def _names_of_ppo() -> list[str]:
 def _with_fitting_batch(config: TrainConfig) -> TrainConfig:
     rows, size = config.ppo.n_steps * config.num_envs, config.ppo.batch_size
     fitting = next(n for n in range(min(rows, size), 0, -1) if rows % n == 0)
+    if fitting < min(rows, size) / 4:
+        raise SettingError(
+            f"A round of n_steps={config.ppo.n_steps} x num_envs={config.num_envs} = {rows} rows has no divisor near "
+            f"batch_size={size} to make minibatches of. Change n_steps or num_envs, or give a batch_size."
+        )
     return replaced(config, {"ppo.batch_size": fitting})
 
 

@@ -96,11 +96,23 @@ def _run(setup: Setup, report: Report) -> Run:
     folder.mermaid.write_text(drawing.mermaid, encoding="utf-8")
     try:
         outcome = training.program.run(setup.rounds)
-    except KeyboardInterrupt:
-        setup.policy_file(folder.final).write(training.learner.current)
-        report.console.finish(f"Interrupted. The policy so far is in {folder.final}")
+        return _finish(setup, report, training, outcome)
+    except BaseException as error:
+        _keep_what_there_is(setup, report, training, error)
         raise
-    return _finish(setup, report, training, outcome)
+
+
+def _keep_what_there_is(setup: Setup, report: Report, training: Training, error: BaseException) -> None:
+    """However a run ends, what was learnt so far is not lost."""
+    weights = training.learner.current
+    why = "Interrupted" if isinstance(error, KeyboardInterrupt) else "Stopped by an error"
+    if weights.version == 0:
+        report.console.finish(f"{why} before the first update.")
+        return
+    file = setup.policy_file(report.folder.final)
+    if file.version != weights.version:
+        file.write(weights)
+    report.console.finish(f"{why}. The policy after {weights.version:,} updates is in {file.directory}")
 
 
 def _finish(setup: Setup, report: Report, training: Training, outcome: Outcome) -> Run:
@@ -110,13 +122,16 @@ def _finish(setup: Setup, report: Report, training: Training, outcome: Outcome) 
     steps = outcome.rounds * setup.steps_per_round
     best = Best(setup.policy_file(folder.best))
     last = None
+    final = setup.policy_file(folder.final)
+    final.write(weights)
     if setup.evaluates:
-        wanted = setup.config.evaluation
-        num_envs = wanted.num_envs or wanted.episodes
-        last = evaluated(setup, training.layout, weights, num_envs, wanted.episodes, setup.config.seed)
+        report.console.note(f"evaluating the policy of the end over {setup.trial.episodes} episodes")
+        last = evaluated(setup, training.layout, weights, setup.trial, setup.config.seed)
         best.offer(weights, last)
         report.log.write(steps, {"time/seconds": outcome.seconds, **evaluation_row(last)})
-    setup.policy_file(folder.final).write(weights, last)
+        final.write(weights, last)
+    for trouble in report.log.troubles:
+        report.console.note(trouble)
     run = Run(
         directory=folder.path,
         config=setup.config,
@@ -136,7 +151,11 @@ def _farewell(run: Run) -> dict[str, str]:
     lines = {"trained": f"{run.steps:,} steps in {run.seconds:.1f} s ({run.steps_per_second:,.0f} a second)"}
     if run.evaluation is not None:
         found = run.evaluation
-        lines["evaluated"] = f"{found.mean:.1f} ± {found.std:.1f} over {len(found.returns)} episodes"
+        lines["evaluated"] = (
+            f"{found.mean:.1f} ± {found.std:.1f} over {len(found.returns)} episodes"
+            if found.returns
+            else f"no episode ended within {run.config.evaluation.max_steps:,} steps"
+        )
         if run.best_return is not None and run.best_return > found.mean:
             lines["best"] = f"{run.best_return:.1f}, kept"
     lines["watch"] = f"raceway play {run.directory}"

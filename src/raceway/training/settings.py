@@ -10,8 +10,8 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from raceway.envs.catalog import did_you_mean
 from raceway.errors import SettingError
+from raceway.names import did_you_mean
 
 T = TypeVar("T")
 

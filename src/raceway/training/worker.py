@@ -65,7 +65,7 @@ class WorkerSampler:
                 "action_mask": slots.action_mask,
                 "episode_returns": slots.episode_returns,
                 "episode_lengths": slots.episode_lengths,
-                "info_sums": info_means,
+                "info_means": info_means,
             },
             self._sampling.num_steps,
             self._sampling.seed,
