@@ -1,7 +1,7 @@
 """Puts what the code knows into docs/ppo.md: `python -m benchmarks.pages`, or `--check` to see whether it is there.
 
 Hyperparameters with their defaults, meanings and other names come from the dataclasses, results from
-src/raceway/training/presets.json: nothing on that page that could grow old is typed.
+src/raceway/training/presets.json and benchmarks/results/learning.json: nothing there that could grow old is typed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import ast
 import dataclasses
 import inspect
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from raceway.report.words import clock, count, number
 from raceway.training.presets import Preset, presets
 
 PAGE = Path("docs/ppo.md")
+LEARNING = Path("benchmarks/results/learning.json")
 NOTHING = "Nothing is measured yet."
 
 
@@ -71,10 +73,31 @@ def results_table(known: Sequence[Preset]) -> str:
     return "\n\n".join([markdown_table(header, rows), *measured])
 
 
+def learning_table(record: Mapping[str, Any]) -> str:
+    """Returns beside SB3's: the mean over seeds, and from the lowest seed to the highest."""
+    entries = record.get("entries", [])
+    if not entries:
+        return NOTHING
+    contestants = list(dict.fromkeys(entry["who"] for entry in entries))
+    envs = list(dict.fromkeys(entry["env"] for entry in entries))
+    cells = {(entry["env"], entry["who"]): _spread(entry["training"]) for entry in entries}
+    greedy = {(entry["env"], entry["who"]): _spread(entry["evaluation"]) for entry in entries}
+    rows = [[env, *(cells.get((env, who), "") for who in contestants)] for env in envs]
+    rows += [[f"{env}, greedy", *(greedy.get((env, who), "") for who in contestants)] for env in envs]
+    return markdown_table(["", *contestants], rows)
+
+
+def _spread(values: Sequence[float]) -> str:
+    seeds = f"{len(values)} seed{'s' if len(values) > 1 else ''}"
+    return f"**{number(sum(values) / len(values))}** ({number(min(values))} to {number(max(values))}, {seeds})"
+
+
 def renewed(page: str) -> str:
     """The page's text with all that is generated."""
     page = with_tables(page, settings_table(PPOConfig, ALIASES), "hyperparameters")
     page = with_tables(page, settings_table(NetworkConfig, {}), "network")
+    record = json.loads(LEARNING.read_text(encoding="utf-8")) if LEARNING.is_file() else {}
+    page = with_tables(page, learning_table(record), "learning")
     return with_tables(page, results_table([each for each in presets() if each.algo == "ppo"]), "results")
 
 

@@ -35,7 +35,7 @@ class SlowPPO(PPO):
         self, state: PPOState, rollout: Rollout, progress: float, seed: int, round_: int
     ) -> tuple[PPOState, dict[str, Any]]:
         time.sleep(self.config.n_steps * STEP_S)
-        return state, {name: np.zeros(1, np.float32) for name in METRICS}
+        return state, {"applied": np.ones(1, bool), **{name: np.zeros(1, np.float32) for name in METRICS}}
 
 
 class SlowSetup(Setup):

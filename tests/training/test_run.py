@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -243,40 +245,41 @@ raceway.train("CartPole-v1", total_steps=100_000_000, log={"directory": sys.argv
 """
 
 
-def test_ctrl_c_keeps_the_policy(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", _SCRIPT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
+@contextmanager
+def started(directory: Path) -> Iterator[subprocess.Popen[str]]:
+    """A long run in a process of its own, when it has told of its first rounds."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT, str(directory)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     timer = threading.Timer(120, process.kill)
     timer.start()
-    for line in process.stdout:
-        if "steps/s" in line:
-            break
-    process.send_signal(signal.SIGINT)
-    rest = process.stdout.read()
-    assert process.wait() != 0
-    timer.cancel()
-    assert "Interrupted" in rest
+    try:
+        assert process.stdout is not None
+        assert any("steps/s" in line for line in process.stdout), process.stderr and process.stderr.read()
+        yield process
+    finally:
+        timer.cancel()
+        process.kill()
+
+
+def test_ctrl_c_keeps_the_policy(tmp_path: Path) -> None:
+    with started(tmp_path) as process:
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "Interrupted" in told
     (directory,) = (tmp_path / "CartPole-v1").iterdir()
     assert raceway.load(directory, "final").weights.version > 0
 
 
 def test_an_evaluator_that_is_killed_is_noticed(tmp_path: Path) -> None:
     """It is a part of the run: without it the best policy would silently be an old one."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _SCRIPT, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    timer = threading.Timer(120, process.kill)
-    timer.start()
-    for line in process.stdout:
-        if "steps/s" in line:
-            break
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    worker = next(pid for pid in children if b"raceway" in Path(f"/proc/{pid}/cmdline").read_bytes())
-    os.kill(int(worker), signal.SIGKILL)
-    began = time.monotonic()
-    _, errors = process.communicate(timeout=60)
-    timer.cancel()
+    with started(tmp_path) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        worker = next(pid for pid in children if b"raceway" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        os.kill(int(worker), signal.SIGKILL)
+        began = time.monotonic()
+        _, errors = process.communicate(timeout=60)
     assert time.monotonic() - began < 30
     assert process.returncode != 0
     assert "PlaceLostError" in errors
