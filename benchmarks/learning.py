@@ -92,7 +92,6 @@ def gather(directory: Path) -> dict[str, Any]:
                         "env": env,
                         "training": [_last_return(who, run) for run in runs],
                         "evaluation": [float(np.mean(run["evaluation"])) for run in runs],
-                        "seconds": [run["seconds"] for run in runs],
                         "steps_to_2000": [_steps_to(who, run, 2000.0) for run in runs],
                     }
                 )

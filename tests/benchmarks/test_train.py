@@ -264,7 +264,9 @@ def _name(setting: Setting) -> str:
     return f"{setting.kind}-{setting.style}"
 
 
-@pytest.mark.parametrize("setting", OWN_WAYS, ids=_name)
+@pytest.mark.parametrize(
+    "setting", [OWN_WAYS[0], *(pytest.param(way, marks=pytest.mark.slow) for way in OWN_WAYS[1:])], ids=_name
+)
 def test_raceways_ways_take_turns_of_whole_rounds(setting: Setting):
     assert [steps for steps, seconds in _turns(setting, OURS) if seconds > 0] == [setting.batch, 3 * setting.batch]
 
