@@ -2,7 +2,7 @@
 
     python -m benchmarks.learning sb3 DIRECTORY      SB3's runs (hours), in the virtual environment of peers
     python -m benchmarks.learning raceway DIRECTORY  ours, both schedules (minutes)
-    python -m benchmarks.learning gather DIRECTORY   makes benchmarks/results/learning.json of both
+    python -m benchmarks.learning gather DIRECTORY   makes benchmarks/results/learning/returns.json of both
 
 Hyperparameters are SB3's defaults for PPO, its 2048 steps a round spread over 8 environments, with observations and
 rewards normalised as its tuned settings for MuJoCo have it: those of the presets. Runs that are there already are not
@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {
     "normalize_observations": True,
     "normalize_rewards": True,
 }
-RESULT = Path(__file__).parent / "results" / "learning.json"
+RESULT = Path(__file__).parent / "results" / "learning" / "returns.json"
 PEERS = Path(__file__).parent / ".venv-rl" / "bin" / "python"
 
 

@@ -1,7 +1,7 @@
 """Puts what the code knows into docs/ppo.md: `python -m benchmarks.pages`, or `--check` to see whether it is there.
 
-Hyperparameters with their defaults, meanings and other names come from the dataclasses, results from
-src/raceway/training/presets.json and benchmarks/results/learning.json: nothing there that could grow old is typed.
+Hyperparameters with their defaults, meanings and other names come from the dataclasses, results from presets.json and
+from benchmarks/results/learning: nothing there that could grow old is typed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from raceway.report.words import clock, count, number
 from raceway.training.presets import Preset, presets
 
 PAGE = Path("docs/ppo.md")
-LEARNING = Path("benchmarks/results/learning.json")
+LEARNING = Path("benchmarks/results/learning/returns.json")
 NOTHING = "Nothing is measured yet."
 
 

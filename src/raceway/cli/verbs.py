@@ -48,7 +48,7 @@ def preset_lines() -> list[str]:
     """The presets as a table, with what was measured."""
     from raceway.training.presets import presets
 
-    rows = [("environment", "algo", "steps", "envs", "return", "time", "seeds")]
+    rows = [("environment", "algo", "steps", "return", "time")]
     for each in presets():
         found = each.result
         measured = (
@@ -56,8 +56,7 @@ def preset_lines() -> list[str]:
             if found
             else ("not measured", "")
         )
-        steps, envs = count(each.settings["total_steps"]), str(each.settings["num_envs"])
-        rows.append((each.env, each.algo, steps, envs, *measured, str(found.seeds) if found else ""))
+        rows.append((each.env, each.algo, count(each.settings["total_steps"]), *measured))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
