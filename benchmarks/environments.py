@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from benchmarks.results import RESULTS, Amount, Section, machine_facts, write_se
 from benchmarks.tasks import CLASSIC, TOY
 from benchmarks.turns import ContestantError, ContestantProcess
 
+B = TypeVar("B")
 PEERS = "benchmarks/.venv/bin/python"
 FULL = Plan(rounds=25)
 QUICK = Plan(rounds=3, warmup_rounds=1, turn_s=0.05)
@@ -166,6 +167,21 @@ def summary_lines(section: Section) -> Iterator[str]:
         yield line + _verdict("at most", amount.at_most, amount.reached)
 
 
+def run_sections(sections: Mapping[str, Callable[[B], Section]], bench: B, plan: Plan, folder: Path | None) -> int:
+    """Measures each, prints its answers and writes its results; 1 if somebody could not take part."""
+    machine = machine_facts()
+    try:
+        for measure_section in sections.values():
+            section = measure_section(bench)
+            print(*summary_lines(section), sep="\n", flush=True)
+            if folder is not None:
+                write_section(section, plan, machine, folder)
+    except ContestantError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
 def _verdict(bound: str, target: float | None, reached: bool | None) -> str:
     return "" if target is None else f"; wanted {bound} {target:.3g}: {'reached' if reached else 'MISSED'}"
 
@@ -190,17 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.quick:
         bench = replace(bench, plan=QUICK, steps_for_memory=50_000, many_envs=256, task_sizes=(8,))
     folder = options.out or (None if options.quick or options.match else RESULTS)
-    machine = machine_facts()
-    try:
-        for name in options.only or SECTIONS:
-            section = SECTIONS[name](bench)
-            print(*summary_lines(section), sep="\n", flush=True)
-            if folder is not None:
-                write_section(section, bench.plan, machine, folder)
-    except ContestantError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    return run_sections({name: SECTIONS[name] for name in options.only or SECTIONS}, bench, bench.plan, folder)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.company import LIMIT, RAY, Company, Player, Question
-from benchmarks.environments import summary_lines
+from benchmarks.environments import run_sections
 from benchmarks.paired import Plan
-from benchmarks.results import RESULTS, Amount, Experiment, Section, machine_facts, write_section
+from benchmarks.results import RESULTS, Amount, Experiment, Section
 from benchmarks.turns import ContestantError
 from benchmarks.workloads import Job
 
@@ -187,7 +187,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     plan = QUICK if options.quick else FULL
     folder = options.out or (None if options.quick or options.match else RESULTS)
-    machine = machine_facts()
     # As Ray has it for its actors: matrices this small are not worth a second thread, for anybody.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     try:
@@ -195,15 +194,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             bench = Bench(company, plan, match=options.match)
             if options.quick:
                 bench = replace(bench, sizes=("1 KB", "10 MB"), counts=(2,))
-            for name in options.only or SECTIONS:
-                section = SECTIONS[name](bench)
-                print(*summary_lines(section), sep="\n", flush=True)
-                if folder is not None:
-                    write_section(section, plan, machine, folder)
+            return run_sections({name: SECTIONS[name] for name in options.only or SECTIONS}, bench, plan, folder)
     except ContestantError as error:
         print(error, file=sys.stderr)
         return 1
-    return 0
 
 
 if __name__ == "__main__":

@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.environments import summary_lines
+from benchmarks.environments import run_sections
 from benchmarks.paired import Pair, Plan
-from benchmarks.results import RESULTS, Experiment, Section, machine_facts, write_section
+from benchmarks.results import RESULTS, Experiment, Section
 from benchmarks.train_questions import RACEWAY, Bench, Question, chosen_in_words, ways
 from benchmarks.train_settings import OWN, RL, RLLIB, Setting
 from benchmarks.train_solve import solve_amounts
-from benchmarks.turns import ContestantError
 
 INTERPRETERS = {OWN: sys.executable, RL: "benchmarks/.venv-rl/bin/python", RLLIB: "benchmarks/.venv-rllib/bin/python"}
 FULL = Plan(rounds=9, warmup_rounds=1, turn_s=1.5, turn_timeout_s=300.0, ready_timeout_s=300.0)
@@ -201,17 +200,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.quick:
         bench = replace(bench, plan=QUICK, heats=None, seeds=(1,))
     folder = options.out or (None if options.quick or options.match else RESULTS)
-    machine = machine_facts()
-    try:
-        for name in options.only or SECTIONS:
-            section = SECTIONS[name](bench)
-            print(*summary_lines(section), sep="\n", flush=True)
-            if folder is not None:
-                write_section(section, bench.plan, machine, folder)
-    except ContestantError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    return run_sections({name: SECTIONS[name] for name in options.only or SECTIONS}, bench, bench.plan, folder)
 
 
 if __name__ == "__main__":
