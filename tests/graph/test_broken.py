@@ -237,11 +237,42 @@ def test_ctrl_c_ends_at_one_round_and_shuts_down(tmp_path, placed, inline):
     assert outcome.snapshot.rounds["diary_0"] == outcome.snapshot.rounds["sink"] > 0
 
 
-def interrupt_when_opened(path: Path) -> None:
+def interrupt_when_opened(path: Path, number: int = signal.SIGINT) -> None:
     while not path.exists() or path.read_text().count("opened") < 2:
         time.sleep(0.01)
     time.sleep(0.2)
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), number)
+
+
+def test_sigterm_ends_at_one_round_too(tmp_path):
+    program = program_of(Diary(tmp_path / "notes", sleep_s=0.01), Diary(tmp_path / "notes"))
+    watch = threading.Thread(target=interrupt_when_opened, args=(tmp_path / "notes", signal.SIGTERM))
+    watch.start()
+    with pytest.raises(SystemExit) as ended:
+        program.run(snapshot_at_end=True)
+    watch.join()
+    assert ended.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "the handler from before is back"
+    assert notes(tmp_path / "notes") == ALL_CLOSED
+    assert program.outcome is not None
+    assert program.outcome.reason == "terminated"
+    assert program.outcome.snapshot is not None
+
+
+def test_a_sigterm_that_somebody_else_listens_to_is_theirs(tmp_path):
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    program = program_of(Diary(tmp_path / "notes", sleep_s=0.01), Diary(tmp_path / "notes"))
+    watch = threading.Thread(target=interrupt_when_opened, args=(tmp_path / "notes", signal.SIGTERM))
+    watch.start()
+    try:
+        program.run(100)
+    finally:
+        watch.join()
+        signal.signal(signal.SIGTERM, before)
+    assert heard == [signal.SIGTERM]
+    assert program.outcome is not None
+    assert program.outcome.reason == "rounds"
 
 
 SCRIPT = """

@@ -196,7 +196,10 @@ def test_a_deep_chain_is_checked_and_run():
         ({"queue": 0}, ["queue=0", "at least 1"]),
         ({"after": 1, "latest": True}, ["after and latest exclude"]),
         ({"queue": 2, "latest": True}, ["queue and latest exclude"]),
-        ({"latest": True, "initial": [1]}, ["initial and capacity are for"]),
+        ({"latest": True, "initial": [1, 2]}, ["`latest` takes one initial value"]),
+        ({"latest": True, "initial": [None]}, ["`latest` takes one initial value"]),
+        ({"latest": True, "capacity": 2}, ["capacity is for connections with `after`"]),
+        ({"queue": 2, "initial": [1]}, ["initial is for connections with `after` or `latest`"]),
     ],
 )
 def test_options_of_a_connection_are_checked(options, words):

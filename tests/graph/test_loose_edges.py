@@ -105,6 +105,28 @@ def test_the_latest_value_is_seen_by_whoever_looks_and_triggers_once(how):
     assert set(seen) <= set(poller.news)
 
 
+class Silent(Reactor):
+    """Writes its round, but only from the fifth on."""
+
+    out = Output[int]()
+    tick = Timer(first=5)
+
+    @reaction(tick, effects=out)
+    def write(self) -> Effect[int]:
+        return self.out(self.round)
+
+
+def test_an_initial_value_is_the_latest_until_there_is_another(how):
+    program = Program("latest")
+    silent, poller = program.add(Silent()), program.add(Poller())
+    program.connect(silent.out, poller.newest, latest=True, initial=[-1])
+    program.run(rounds=30, **how)
+    assert poller.polled[0] == -1
+    assert poller.news[0] == -1
+    assert None not in poller.polled
+    assert poller.polled == sorted(poller.polled)
+
+
 class Evaluator(Reactor):
     """Works on the newest value for as long as it takes."""
 

@@ -52,13 +52,17 @@ def check_kind(
         raise GraphError(f"{where}: {' and '.join(chosen)} exclude each other. Choose one.")
     if after < 0:
         raise GraphError(f"{where}: after={after} would be an earlier round. Use 0 or more.")
-    if (queue is not None or latest) and (initial is not None or capacity is not None):
-        raise GraphError(f"{where}: initial and capacity are for connections with `after`.")
+    if (queue is not None or latest) and capacity is not None:
+        raise GraphError(f"{where}: capacity is for connections with `after`.")
+    if queue is not None and initial is not None:
+        raise GraphError(f"{where}: initial is for connections with `after` or `latest`.")
+    if latest and initial is not None and (len(initial) != 1 or initial[0] is None):
+        raise GraphError(f"{where}: `latest` takes one initial value, which is the newest until another is written.")
     if queue is not None and queue < 1:
         raise GraphError(f"{where}: queue={queue} would hold nothing. Use at least 1.")
     if queue is not None and isinstance(target.port, Inputs):
         raise GraphError(f"{where}: a queue is read in the order of arrival, but Inputs gather by index. Use an Input.")
-    if initial is not None and len(initial) != after:
+    if initial is not None and not latest and len(initial) != after:
         raise GraphError(f"{where}: after={after} takes {after} initial values, one a round, not {len(initial)}.")
     if capacity is not None and capacity < max(1, after):
         raise GraphError(f"{where}: capacity={capacity} is too small for after={after}. Use at least {max(1, after)}.")

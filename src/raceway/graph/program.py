@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
@@ -24,7 +25,7 @@ from raceway.graph.plan import Connection, Kind, Member, Plan, make_plan
 from raceway.graph.ports import InputEnd, Inputs, InputsEnd, OutputEnd
 from raceway.graph.proofs import check_plan, check_snapshot
 from raceway.graph.reactor import Reactor
-from raceway.graph.run import Outcome, Run, Start
+from raceway.graph.run import Outcome, Run, Start, interruption
 from raceway.graph.settings import Settings
 from raceway.graph.sketch import sketch
 from raceway.graph.snapshot import Snapshot, fitted
@@ -73,7 +74,7 @@ class Program:
         self._is_spent = False
         self._run: Run | None = None
         self.outcome: Outcome | None = None
-        """Of the last run that came to an end, by Ctrl-C too."""
+        """Of the last run that came to an end, by a signal too."""
 
     # Building.
 
@@ -138,7 +139,7 @@ class Program:
         capacity: how many values, the one being read included, may lie on the connection when its writer begins another
             (default: the delay plus one).
         queue: values wait their turn, at most so many (of each writer), in the order in which they arrive.
-        latest: only the newest value counts, and nobody waits.
+        latest: only the newest value counts, and nobody waits; `initial` is one value, the newest at first.
         """
         check_ends(source, target, self._members)
         check_kind(source, target, after, initial, capacity, queue, latest)
@@ -242,8 +243,8 @@ class Program:
             tracks, self._run = self._run.tracks, None
             if trace is not None:
                 write_trace(Path(trace), self.name, tracks)
-        if self.outcome.reason == "interrupted":
-            raise KeyboardInterrupt
+        if self.outcome.reason in _SIGNALS:
+            raise interruption(_SIGNALS[self.outcome.reason])
         return self.outcome
 
     def stop(self) -> None:
@@ -301,6 +302,7 @@ class Program:
 
 
 _MOST_THREADS = 64
+_SIGNALS = {"interrupted": signal.SIGINT, "terminated": signal.SIGTERM}
 
 
 def _snake_case(name: str) -> str:

@@ -33,7 +33,8 @@ from raceway.graph.trace import Track
 from raceway.graph.values import Plain
 from raceway.graph.wiring import wire
 
-Reason = Literal["rounds", "stopped", "interrupted"]
+Reason = Literal["rounds", "stopped", "interrupted", "terminated"]
+"""What ended a run. Interrupted: by Ctrl-C; terminated: by SIGTERM."""
 _TICK_S = 0.05
 
 
@@ -89,6 +90,8 @@ class Run:
         self._on_snapshot = on_snapshot
         self._workers: dict[int, Worker] = {}
         self._interrupts = 0
+        self._signal = signal.SIGINT
+        """The last one that was heard."""
         self._is_interrupted = False
         self._is_closing = False
         self._is_over = False
@@ -157,11 +160,11 @@ class Run:
             assert self._fd is not None
             self._workers[host] = place.start(host, self._fd, self._assignment(host, place))
         self._team.open(self._start.states)
-        # However long a startup reaction takes: a worker that dies is noticed, and Ctrl-C is heard.
+        # However long a startup reaction takes: a worker that dies is noticed, and signals are heard.
         while len(self._coordinator.ready) < len(self._places) and not self._coordinator.failure:
             self._tick()
             if self._is_interrupted:
-                raise KeyboardInterrupt
+                raise interruption(self._signal)
 
     def _assignment(self, host: int, place: Place) -> bytes:
         members = [member for member in self._plan.members if member.host == host]
@@ -213,7 +216,7 @@ class Run:
                 self._lose(host, how)
 
     def attend(self) -> None:
-        """Hands over snapshots, and hears Ctrl-C: both in the thread that called `run`."""
+        """Hands over snapshots, and hears signals: both in the thread that called `run`."""
         while self._coordinator.snapshots:
             cut, snapshot = self._coordinator.snapshots.popleft()
             if cut >= AT_END and self._on_snapshot is not None:
@@ -227,14 +230,15 @@ class Run:
             self.stop()
 
     def _hear_interrupt(self, number: int, frame: FrameType | None) -> None:
-        """The first Ctrl-C ends the run after a round, the second at once, a third gives up what does not end."""
+        """The first signal ends the run after a round, the second at once, a third gives up what does not end."""
         self._interrupts += 1
+        self._signal = signal.Signals(number)
         self.bell.ring()
         self._host.scheduler.bell.ring()
         if self._is_closing:
             self._deadline = 0.0
         elif self._interrupts > 1:
-            raise KeyboardInterrupt
+            raise interruption(self._signal)
 
     def _lose(self, host: int, how: str) -> None:
         lived = ", ".join(member.name for member in self._plan.members if member.host == host)
@@ -301,7 +305,7 @@ class Run:
         return Outcome(
             rounds=done,
             rounds_run=done - min(self._start.rounds),
-            reason="interrupted" if self._interrupts else "stopped" if self._coordinator.is_stopping else "rounds",
+            reason=self._reason(),
             seconds=seconds,
             snapshot=self._answers.get(AT_END),
             reactions=[reaction for report in ordered for reaction in report.reactions],
@@ -309,18 +313,35 @@ class Run:
             moved=[moved for report in ordered for moved in report.moved],
         )
 
+    def _reason(self) -> Reason:
+        if self._interrupts:
+            return "interrupted" if self._signal == signal.SIGINT else "terminated"
+        return "stopped" if self._coordinator.is_stopping else "rounds"
+
+
+def interruption(number: signal.Signals) -> BaseException:
+    """What a run raises that a signal has ended: as Python does for Ctrl-C, as a shell expects it for SIGTERM."""
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+
 
 @contextmanager
 def _heard(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Ctrl-C goes to the handler, where it can: Python lets only the main thread choose."""
+    """Ctrl-C and SIGTERM go to the handler, where they can: Python lets only the main thread choose.
+
+    A SIGTERM that somebody else listens to, or that is ignored, is left to them.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, handler)
+    numbers = [signal.SIGINT]
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        numbers.append(signal.SIGTERM)
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def _as_error(failure: Failure) -> BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -12,6 +12,8 @@ import numpy as np
 
 from raceway.graph.cuts import Part
 from raceway.graph.errors import GraphError
+from raceway.graph.node import ENDLESS
+from raceway.graph.packing import Record, Unpacking, packed, shown
 from raceway.graph.plan import Plan
 from raceway.graph.values import Plain, field_names, hand_out, is_record, make_record
 
@@ -34,11 +36,23 @@ class Snapshot:
     def pack(self) -> tuple[dict[str, np.ndarray], str]:
         """As named arrays and a JSON text, which files can hold without any code in them."""
         arrays: dict[str, np.ndarray] = {}
-        return arrays, json.dumps({name: _packed(value, name, arrays) for name, value in vars(self).items()})
+        return arrays, json.dumps({name: packed(value, name, arrays) for name, value in vars(self).items()})
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, np.ndarray], text: str) -> Snapshot:
-        return cls(**{name: _unpacked(value, arrays) for name, value in json.loads(text).items()})
+        """What `pack` made these of. Whatever else they are, GraphError says why it is no snapshot."""
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise GraphError(f"the text is not JSON: {error}.") from None
+        names = {field.name for field in fields(cls)}
+        if not isinstance(found, dict) or found.keys() != names:
+            raise GraphError(f"the text is {shown(found)}: an object with {', '.join(sorted(names))} is wanted.")
+        unpacking = Unpacking(dict(arrays))
+        snapshot = _checked({name: unpacking.value(value, name) for name, value in found.items()})
+        if unpacking.arrays:
+            raise GraphError(f"nothing in the text wants the array {shown(next(iter(unpacking.arrays)))}.")
+        return snapshot
 
 
 def assemble(plan: Plan, parts: Mapping[int, Part]) -> Snapshot:
@@ -58,52 +72,21 @@ def assemble(plan: Plan, parts: Mapping[int, Part]) -> Snapshot:
     )
 
 
-def _packed(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
-    """JSON for a plain value. What JSON has no word for is an object with one key that begins with a dollar sign."""
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    if isinstance(value, (np.ndarray, np.generic, bytes)):
-        name = f"{len(arrays)}:{path}"
-        arrays[name] = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
-        kind = "$bytes" if isinstance(value, bytes) else "$array" if isinstance(value, np.ndarray) else "$number"
-        return {kind: name}
-    if type(value) is list:
-        return [_packed(item, f"{path}/{i}", arrays) for i, item in enumerate(value)]
-    if type(value) is tuple:
-        return {"$tuple": [_packed(item, f"{path}/{i}", arrays) for i, item in enumerate(value)]}
-    if type(value) is dict:
-        items = [[_packed(key, path, arrays), _packed(item, f"{path}/{key}", arrays)] for key, item in value.items()]
-        return {"$dict": items}
-    record: Any = type(value)
-    if is_record(record):
-        names = field_names(record)
-        return {"$record": [[name, _packed(getattr(value, name), f"{path}/{name}", arrays)] for name in names]}
-    raise GraphError(
-        f"{path} is a {type(value).__name__}, which cannot be packed. On connections with a delay, send "
-        "arrays, numbers, strings, and lists, tuples, dicts and dataclasses of them."
-    )
-
-
-def _unpacked(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    if isinstance(value, list):
-        return [_unpacked(item, arrays) for item in value]
-    if not isinstance(value, dict):
-        return value
-    ((kind, what),) = value.items()
-    if kind == "$array":
-        return arrays[what]
-    if kind == "$number":
-        return arrays[what][()]
-    if kind == "$bytes":
-        return arrays[what].tobytes()
-    items = [_unpacked(item, arrays) for item in what]
-    if kind == "$tuple":
-        return tuple(items)
-    return Record(items) if kind == "$record" else dict(items)
-
-
-class Record(dict[str, Any]):
-    """The fields of a dataclass or named tuple whose class is not known here: a file names no code."""
+def _checked(values: Mapping[str, Any]) -> Snapshot:
+    """A snapshot of these fields, if they are of the kinds that it has."""
+    round_, rounds, states, waiting, ends = (values[field.name] for field in fields(Snapshot))
+    for name, value in (("rounds", rounds), ("reactors", states), ("values", waiting), ("ends", ends)):
+        if type(value) is not dict or any(type(key) is not str for key in value):
+            raise GraphError(f"{name} is {shown(value)}: something for each name is wanted.")
+    for name, number in (("round", round_), *rounds.items(), *ends.items()):
+        if type(number) is not int or not -1 <= number < ENDLESS:
+            raise GraphError(f"the round of {shown(name)} is {shown(number)}: a number from 0 on is wanted.")
+    for name, value in waiting.items():
+        if type(value) is not list:
+            raise GraphError(f"what waits on {shown(name)} is {shown(value)}: a list is wanted.")
+    if rounds.keys() != states.keys() or not ends.keys() <= states.keys():
+        raise GraphError("its reactors, their rounds and their ends are not of the same reactors.")
+    return Snapshot(**values)
 
 
 def fitted(value: Any, type_: Any) -> Any:
