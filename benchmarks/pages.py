@@ -1,7 +1,7 @@
-"""Puts what the code knows into docs/ppo.md: `python -m benchmarks.pages`, or `--check` to see whether it is there.
+"""Puts what the code knows into the pages: `python -m benchmarks.pages`, or `--check` to see whether it is there.
 
-Hyperparameters with their defaults, meanings and other names come from the dataclasses, results from presets.json and
-from benchmarks/results/learning: nothing there that could grow old is typed.
+Hyperparameters with their defaults, meanings and other names come from the dataclasses, results from presets.json,
+benchmarks/results/learning and benchmarks/results/algorithms: nothing there that could grow old is typed.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import dataclasses
 import inspect
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.algorithm_tables import corrections_tables, schedules_tables
 from benchmarks.table import markdown_table, with_tables
-from raceway.algos.configs import NetworkConfig, PPOConfig
+from raceway.algos.configs import A2CConfig, ImpalaConfig, NetworkConfig, PPOConfig
 from raceway.algos.hyperparameters import ALIASES
 from raceway.report.words import clock, count, number
 from raceway.training.presets import Preset, presets
 
 PAGE = Path("docs/ppo.md")
 LEARNING = Path("benchmarks/results/learning/returns.json")
+ALGORITHMS = Path("benchmarks/results/algorithms")
 NOTHING = "Nothing is measured yet."
 
 
@@ -93,28 +95,64 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def renewed(page: str) -> str:
-    """The page's text with all that is generated."""
-    page = with_tables(page, settings_table(PPOConfig, ALIASES), "hyperparameters")
+    """PPO's page with all that is generated."""
+    page = _with_algorithm(page, PPOConfig, "ppo")
     page = with_tables(page, settings_table(NetworkConfig, {}), "network")
-    record = json.loads(LEARNING.read_text(encoding="utf-8")) if LEARNING.is_file() else {}
-    page = with_tables(page, learning_table(record), "learning")
-    return with_tables(page, results_table([each for each in presets() if each.algo == "ppo"]), "results")
+    return with_tables(page, learning_table(_record(LEARNING)), "learning")
+
+
+def renewed_a2c(page: str) -> str:
+    """A2C's."""
+    page = _with_algorithm(page, A2CConfig, "a2c")
+    record = _record(ALGORITHMS / "delayed.json")
+    return with_tables(page, corrections_tables(record) if record else NOTHING, "corrections")
+
+
+def renewed_impala(page: str) -> str:
+    """IMPALA's."""
+    return _with_algorithm(page, ImpalaConfig, "impala")
+
+
+def renewed_schedules(page: str) -> str:
+    """That of the schedules."""
+    record = _record(ALGORITHMS / "concurrent_async.json")
+    return with_tables(page, schedules_tables(record) if record else NOTHING, "concurrent-async")
+
+
+def _with_algorithm(page: str, kind: type, algo: str) -> str:
+    page = with_tables(page, settings_table(kind, ALIASES), "hyperparameters")
+    return with_tables(page, results_table([each for each in presets() if each.algo == algo]), "results")
+
+
+def _record(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+PAGES: Mapping[Path, Callable[[str], str]] = {
+    PAGE: renewed,
+    Path("docs/a2c.md"): renewed_a2c,
+    Path("docs/impala.md"): renewed_impala,
+    Path("docs/schedules.md"): renewed_schedules,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes the page, or with --check says whether it is up to date."""
+    """Writes the pages, or with --check says whether they are up to date."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the page is out of date")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is out of date")
     options = parser.parse_args(argv)
-    current = PAGE.read_text(encoding="utf-8")
-    wanted = renewed(current)
-    if wanted == current:
-        return 0
-    if options.check:
-        print(f"{PAGE} is out of date. `python -m benchmarks.pages` renews it.", file=sys.stderr)
-        return 1
-    PAGE.write_text(wanted, encoding="utf-8")
-    return 0
+    code = 0
+    for path, renew in PAGES.items():
+        current = path.read_text(encoding="utf-8")
+        wanted = renew(current)
+        if wanted == current:
+            continue
+        if options.check:
+            print(f"{path} is out of date. `python -m benchmarks.pages` renews it.", file=sys.stderr)
+            code = 1
+        else:
+            path.write_text(wanted, encoding="utf-8")
+    return code
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What the presets reach: trains each for some seeds and writes the results beside them.
 
-    python -m benchmarks.presets [--seeds 1 2 3] [--directory runs] [ENV ...]
+    python -m benchmarks.presets [--algo ppo] [--seeds 1 2 3] [--directory runs] [ENV ...]
 
 The best policy of every run is measured again, over 100 fresh episodes: it was chosen for being lucky in a few.
 """
@@ -21,31 +21,33 @@ from raceway.training.presets import presets
 RESULTS = Path(str(importlib.resources.files("raceway.training") / "presets.json"))
 
 
-def measure(env: str, seeds: list[int], directory: str) -> None:
+def measure(env: str, algo: str, seeds: list[int], directory: str) -> None:
     """Trains, evaluates, and keeps what was reached."""
     means, seconds, steps = [], [], 0
     for seed in seeds:
-        run = raceway.train(env, seed=seed, log={"directory": directory, "interval_s": 60.0})
+        run = raceway.train(env, algo=algo, seed=seed, log={"directory": directory, "interval_s": 60.0})
         means.append(raceway.evaluate(run.directory, episodes=100).mean)
         seconds.append(run.seconds)
         steps = run.steps
-        print(f"{env} seed {seed}: {means[-1]:.1f} over 100 episodes", flush=True)
-    record(env, seeds, means, seconds, steps)
+        print(f"{env} {algo} seed {seed}: {means[-1]:.1f} over 100 episodes", flush=True)
+    record(env, seeds, means, seconds, steps, algo=algo)
 
 
-def record(env: str, seeds: list[int], means: list[float], seconds: list[float], steps: int) -> None:
+def record(
+    env: str, seeds: list[int], means: list[float], seconds: list[float], steps: int, *, algo: str = "ppo"
+) -> None:
     """Writes what a preset reached to the file beside the presets."""
     low, high = interval(means)
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
     machine = machine_facts()
-    results[f"{env} ppo"] = {
+    results[f"{env} {algo}"] = {
         "evaluation": round(float(np.mean(means)), 1),
         "low": round(low, 1),
         "high": round(high, 1),
         "steps": steps,
         "seconds": round(float(np.median(seconds)), 1),
         "seeds": len(seeds),
-        "command": f"raceway train {env} --seed {seeds[0]}",
+        "command": f"raceway train {env}{'' if algo == 'ppo' else f' --algo {algo}'} --seed {seeds[0]}",
         "machine": f"{machine['cpu']}, {machine['cpus']} CPUs",
     }
     order = [f"{preset.env} {preset.algo}" for preset in presets()]
@@ -62,12 +64,13 @@ def interval(values: list[float], draws: int = 10_000) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("envs", nargs="*", metavar="ENV", default=[preset.env for preset in presets()])
+    parser.add_argument("envs", nargs="*", metavar="ENV", help="default: all that have a preset")
+    parser.add_argument("--algo", default="ppo")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--directory", default="runs")
     arguments = parser.parse_args()
-    for env in arguments.envs:
-        measure(env, arguments.seeds, arguments.directory)
+    for env in arguments.envs or [preset.env for preset in presets() if preset.algo == arguments.algo]:
+        measure(env, arguments.algo, arguments.seeds, arguments.directory)
 
 
 if __name__ == "__main__":

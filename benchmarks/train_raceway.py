@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.tasks import ACTIONS, Continuous
 from benchmarks.train_settings import CLIP, ENTROPY, HIDDEN, MAX_GRADIENT, VALUE, Setting, serve_rounds, timed
 from benchmarks.turns import Turn
-from raceway.algos.ppo import PPO
+from raceway.algos.algorithm import Algorithm
 from raceway.algos.rollout import Rollout, Weights
 from raceway.envs.bare import bare_loop
 from raceway.graph import Input, Reactor, reaction
@@ -142,7 +142,8 @@ class Exit(Reactor):
 def train(setup: Setup) -> Callable[[int], None]:
     """A run with its folder and its report, as `raceway.train` has it, that stops at the gate between turns."""
     gate = Gate()
-    folder = RunFolder.create(setup.config)
+    folder = RunFolder.at(setup.config)
+    folder.begin(setup.config)
     log = MetricsLog(folder.path, tensorboard=setup.config.log.tensorboard)
     console = Console("", "", quiet=True, interval_s=1.0)
     log.__enter__()
@@ -202,7 +203,7 @@ def limit(setting: Setting, setup: Setup) -> Turn:
     return turn
 
 
-def first_round(setup: Setup, algorithm: PPO) -> Rollout:
+def first_round(setup: Setup, algorithm: Algorithm) -> Rollout:
     """A round under the first weights."""
     sampler = programs.training_sampler(setup, algorithm.native_layout())
     sampler.open()

@@ -18,7 +18,8 @@ import numpy as np
 from benchmarks.train_raceway import configuration, train
 from benchmarks.train_settings import Setting, serve_rounds, timed
 from benchmarks.turns import Turn
-from raceway.algos.ppo import PPO, PPOState
+from raceway.algos.algorithm import State
+from raceway.algos.ppo import PPO
 from raceway.algos.rollout import Rollout
 from raceway.training.environments import EnvSource
 from raceway.training.programs import Setup
@@ -32,8 +33,8 @@ class SlowPPO(PPO):
     """Learns nothing, and takes its time for it."""
 
     def update(
-        self, state: PPOState, rollout: Rollout, progress: float, seed: int, round_: int
-    ) -> tuple[PPOState, dict[str, Any]]:
+        self, state: State, rollout: Rollout, progress: float, seed: int, round_: int
+    ) -> tuple[State, dict[str, Any]]:
         time.sleep(self.config.n_steps * STEP_S)
         return state, {"applied": np.ones(1, bool), **{name: np.zeros(1, np.float32) for name in METRICS}}
 
@@ -68,7 +69,7 @@ def barrier(setting: Setting) -> Callable[[int], None]:
         nonlocal obs, state, step
         for _ in range(count):
             for row in range(setting.num_steps):
-                actions, log_probs, values = algorithm.act(state.params, None, obs, None, seed, ids, np.uint32(step))
+                actions, log_probs, values, _ = algorithm.act(state.params, None, obs, None, seed, ids, np.uint32(step))
                 obs, rewards, _, _, _ = envs.step(np.asarray(actions))
                 for array, found in zip(rows, (actions, log_probs, values, rewards), strict=True):
                     array[row] = found

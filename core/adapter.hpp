@@ -253,14 +253,14 @@ class Adapter {
       return tell_current(error);
     }
     save(env, before.data());
-    Load archive(row);
-    static_cast<Env*>(env)->archive(archive);
     try {
-      if constexpr (requires(const Env& sample) { sample.valid(); }) {
-        if (!static_cast<Env*>(env)->valid()) {
-          throw std::invalid_argument("its values are outside what the task can reach");
-        }
+      Load archive(row);
+      static_cast<Env*>(env)->archive(archive);
+      std::string flaw = archive.flaw();
+      if constexpr (requires(const Env& sample) { sample.flaw(); }) {
+        if (flaw.empty()) flaw = static_cast<const Env*>(env)->flaw();
       }
+      if (!flaw.empty()) throw std::invalid_argument(flaw);
       if constexpr (requires(Env& sample) { sample.restored(); }) static_cast<Env*>(env)->restored();
     } catch (...) {
       Load undo(before.data());

@@ -20,8 +20,10 @@
 //     Step step(const Action*, Random&);
 //     template <class T> void observe(T* row) const;              // straight into the row it is given
 //     void info(InfoRow) const;                                   // only if spaces() names info columns
-//     template <class Archive> void archive(Archive&);            // names every part of the state, once
-//     bool valid() const;                                         // only if a loaded state could be harmful
+//     template <class Archive> void archive(Archive&);            // names every part of the state, once; Within where
+//                                                                 // another value could be harmful
+//     std::string flaw() const;                                   // only if more than ranges can be wrong with a
+//                                                                 // loaded state: what; empty if nothing is
 //     void restored();                                            // only if something follows from a loaded state
 //   };
 //
@@ -31,6 +33,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -267,6 +270,12 @@ class InfoRow {
 template <class T>
 constexpr bool kIsNumber = std::is_arithmetic_v<T>;
 
+// Where the numbers of a part of the state must lie, both bounds included.
+struct Within {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+};
+
 class Describe {
  public:
   template <class T>
@@ -277,6 +286,14 @@ class Describe {
       columns.push_back(entries<typename T::value_type>(name, part.size()));
     }
   }
+  template <class T>
+  void operator()(const char* name, T& part, Within range) {
+    (*this)(name, part);
+    Column& column = columns.back();
+    const std::size_t size = kIsNumber<T> ? 1 : static_cast<std::size_t>(column.shape[0]);
+    column.low.assign(size, range.low);
+    column.high.assign(size, range.high);
+  }
 
   std::vector<Column> columns;
 };
@@ -286,7 +303,7 @@ class Save {
   explicit Save(void* row) : position_(static_cast<char*>(row)) {}
 
   template <class T>
-  void operator()(const char*, const T& part) {
+  void operator()(const char*, const T& part, Within = {}) {
     if constexpr (kIsNumber<T>) {
       put(&part, sizeof part);
     } else {
@@ -317,13 +334,40 @@ class Load {
       get(part.data(), part.size() * sizeof(typename T::value_type));
     }
   }
+  template <class T>
+  void operator()(const char* name, T& part, Within range) {
+    (*this)(name, part);
+    if constexpr (kIsNumber<T>) {
+      check(name, part, range);
+    } else {
+      for (const auto number : part) check(name, number, range);
+    }
+  }
+
+  // What is outside its range; empty if nothing is.
+  const std::string& flaw() const { return flaw_; }
 
  private:
+  template <class T>
+  void check(const char* name, T number, Within range) {
+    const auto value = static_cast<double>(number);
+    if ((value >= range.low && value <= range.high) || !flaw_.empty()) return;
+    flaw_ =
+        std::string(name) + " is " + written(value) + ", outside " + written(range.low) + " to " + written(range.high);
+  }
+
+  static std::string written(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", value);
+    return text;
+  }
+
   void get(void* bytes, std::size_t size) {
     if (size > 0) std::memcpy(bytes, position_, size);
     position_ += size;
   }
   const char* position_;
+  std::string flaw_;
 };
 
 }  // namespace raceway

@@ -318,7 +318,7 @@ void Pool::save(std::size_t env, void* row) const {
 void Pool::load(std::size_t env, const void* row) {
   raceway_error error{};
   if (table_.load(env_at(env), row, &error) != 0) {
-    throw std::invalid_argument("the state of environment " + std::to_string(env) + " is refused: " + error.text);
+    throw std::invalid_argument("the state of environment " + std::to_string(env) + " is refused: " + error.text + ".");
   }
 }
 

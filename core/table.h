@@ -47,7 +47,7 @@ typedef struct raceway_column {
   int64_t discrete_n;
   int32_t ndim;
   int64_t shape[4];
-  const double* low; /* one bound per element; only boxes have them */
+  const double* low; /* one bound per element; only boxes have them, and parts of the state that are bounded */
   const double* high;
 } raceway_column;
 

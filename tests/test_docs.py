@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from raceway.cli import main
 from raceway.cli.options import parse
+from raceway.cli.train import take_options
 from raceway.training.resolve import resolve
+from tests.report.logged import line, log_run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -75,7 +78,8 @@ def test_the_picture_of_training_is_the_one_shown(short_run: Path) -> None:
 def test_the_commands_of_the_pages_are_understood() -> None:
     for page in PAGES:
         for command in re.findall(r"^raceway train (.*)$", page.read_text(), flags=re.MULTILINE):
-            options = parse(shlex.split(command, comments=True))
+            rest, _ = take_options(shlex.split(command, comments=True), ("seeds", "jobs"))
+            options = parse(rest)
             if options.config_file is None and ":" not in str(options.env):
                 resolve(options.env, **options.settings)
 
@@ -85,6 +89,36 @@ def test_the_folder_on_the_training_page_is_the_one_that_a_run_leaves(short_run:
     cells = "".join(re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE))
     named = {name.rstrip("/") for name in re.findall(r"`([^`]+)`", cells)}
     assert named - {"dumps"} == {path.name for path in short_run.iterdir()}
+
+
+def test_the_commands_and_examples_of_the_exporting_page_run(
+    short_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ROOT / "docs/exporting.md"
+    shutil.copytree(short_run, tmp_path / "runs/CartPole-v1/run")
+    monkeypatch.chdir(tmp_path)
+    for command in re.findall(r"^raceway (export .*)$", page.read_text(), flags=re.MULTILINE):
+        assert main(shlex.split(command, comments=True)) == 0
+    for code in blocks(page, "python"):
+        done = subprocess.run([sys.executable, "-W", "error", "-c", code], timeout=120, capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stderr == b""
+
+
+def test_the_commands_and_examples_of_the_plotting_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "docs/plotting.md"
+    monkeypatch.chdir(tmp_path)
+    for schedule in ("concurrent", "serial"):
+        for seed in (1, 2, 3):
+            log_run(Path(f"runs/CartPole-v1/{schedule}-seed{seed}"), line(0.5), [(900, 1.0)], seed=seed, schedule=schedule)
+    commands = re.findall(r"^raceway ((?:plot|compare) .*)$", page.read_text(), flags=re.MULTILINE)
+    assert len(commands) > 5
+    for command in commands:
+        assert main(shlex.split(command, comments=True)) == 0, command
+    for code in blocks(page, "python"):
+        done = subprocess.run([sys.executable, "-W", "error", "-c", code], timeout=120, capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stderr == b""
 
 
 @pytest.mark.skipif(ctypes.util.find_library("EGL") is None, reason="one of them draws: apt install libegl1 libgl1")

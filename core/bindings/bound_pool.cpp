@@ -20,6 +20,23 @@ namespace {
 // How long a step that is under way is waited for.
 constexpr std::chrono::seconds kCloseWait{2};
 
+// What cannot be about a generator and an episode, as save() writes them; empty if nothing is wrong.
+std::string flaw_of(const std::uint64_t* words, const std::int64_t* numbers, std::int64_t ended) {
+  const auto outside = [](const char* name, auto value, const char* wanted) {
+    return std::string(name) + " is " + std::to_string(value) + ", not " + wanted;
+  };
+  if ((words[3] & 1) == 0) return outside("random.increment_low", words[3], "odd");
+  if (words[4] > 1) return outside("random.has_half", words[4], "0 or 1");
+  if (words[5] >> 32 != 0) return outside("random.half", words[5], "a number of 32 bits");
+  static constexpr const char* kCounts[4] = {"episode.steps", "episode.number", "episode.status", "episode.faults"};
+  for (const int i : {0, 1, 3}) {
+    if (numbers[i] < 0 || numbers[i] >= std::int64_t{1} << 62) return outside(kCounts[i], numbers[i], "a count");
+  }
+  if (numbers[2] >= RACEWAY_FRESH && numbers[2] <= ended) return "";
+  return outside(kCounts[2], numbers[2],
+                 ended == RACEWAY_ENDED ? "0, 1 or 2" : "0 or 1, with autoreset in the same step");
+}
+
 std::vector<std::uint32_t> seed_words(nb::handle seed) {
   const auto size = (nb::cast<std::size_t>(seed.attr("bit_length")()) + 31) / 32;
   const auto bytes = nb::cast<nb::bytes>(seed.attr("to_bytes")(std::max<std::size_t>(size, 1) * 4, "little"));
@@ -294,16 +311,9 @@ void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::
   // Where episodes are reset within the step, none is ever seen that has ended.
   const auto ended = pool_->settings().autoreset == RACEWAY_SAME_STEP ? RACEWAY_RUNNING : RACEWAY_ENDED;
   for (std::size_t i = 0; i < n; ++i) {
-    const bool generator = (words[6 * i + 3] & 1) == 1 && words[6 * i + 4] <= 1 && words[6 * i + 5] >> 32 == 0;
-    const std::int64_t status = numbers[4 * i + 2];
-    const auto countable = [](std::int64_t number) { return number >= 0 && number < std::int64_t{1} << 62; };
-    const bool episode = countable(numbers[4 * i]) && countable(numbers[4 * i + 1]) && countable(numbers[4 * i + 3]) &&
-                         status >= RACEWAY_FRESH && status <= ended;
-    if (!generator || !episode) {
-      throw nb::value_error(("the state of environment " + std::to_string(i) +
-                             " is refused: its generator or its episode has values that cannot be in this pool.")
-                                .c_str());
-    }
+    const std::string flaw = flaw_of(words + 6 * i, numbers + 4 * i, ended);
+    if (flaw.empty()) continue;
+    throw nb::value_error(("the state of environment " + std::to_string(i) + " is refused: " + flaw + ".").c_str());
   }
   std::vector<char> before(n * bytes);
   for (std::size_t i = 0; i < n; ++i) pool_->save(i, before.data() + i * bytes);

@@ -15,20 +15,46 @@ except ImportError as error:
 from raceway.envs import list_envs, make
 
 if _TYPE_CHECKING:
+    from raceway.report.comparison import compare as compare
+    from raceway.report.plots import plot as plot
+    from raceway.training.callbacks import Callback as Callback
+    from raceway.training.export import export as export
     from raceway.training.play import play as play
     from raceway.training.policy import evaluate as evaluate
     from raceway.training.policy import load as load
+    from raceway.training.run import resume as resume
     from raceway.training.run import train as train
+    from raceway.training.seeds import train_seeds as train_seeds
 
-__all__ = ["__version__", "evaluate", "list_envs", "load", "make", "play", "train"]
+__all__ = [
+    "Callback",
+    "__version__",
+    "compare",
+    "evaluate",
+    "export",
+    "list_envs",
+    "load",
+    "make",
+    "play",
+    "plot",
+    "resume",
+    "train",
+    "train_seeds",
+]
 __version__ = "0.1.0"
 
 # Found when first used: JAX comes with them, and whoever only wants environments shall not wait for it.
 _LATER = {
+    "Callback": "raceway.training.callbacks",
+    "compare": "raceway.report.comparison",
     "evaluate": "raceway.training.policy",
+    "export": "raceway.training.export",
     "load": "raceway.training.policy",
     "play": "raceway.training.play",
+    "plot": "raceway.report.plots",
+    "resume": "raceway.training.run",
     "train": "raceway.training.run",
+    "train_seeds": "raceway.training.seeds",
 }
 
 

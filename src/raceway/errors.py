@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class UserError(Exception):
     """Says what, which value, why, and what to do. The command line shows the message alone, without a traceback."""
@@ -24,3 +26,14 @@ class MissingPackageError(UserError, ImportError):
 
 class DivergedError(UserError, ArithmeticError):
     """Something in a run is not a finite number any more."""
+
+
+class SeedsError(Exception):
+    """Some of the runs of several seeds failed, each in a process of its own; the message has their last words."""
+
+    def __init__(self, message: str, runs: list[Any], code: int) -> None:
+        super().__init__(message)
+        self.runs = runs
+        """What came of the others."""
+        self.code = code
+        """For the command line: 2 if all failed for a reason that the user can put right, else 1."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import Space
 
-from raceway.algos.ppo import PPO
+from raceway.algos.algorithm import Algorithm
 from raceway.algos.rollout import Rollout, Scaling
 from raceway.algos.spaces import Leaf, action_parts, flatten, observation_leaves, unflatten
 
@@ -58,16 +58,23 @@ def random_rollout(
     )
 
 
-def drawn_rollout(ppo: PPO, params: Any, rollout: Rollout) -> Rollout:
-    """The same with actions, log-probabilities and values of this policy."""
+def drawn_rollout(algorithm: Algorithm, params: Any, rollout: Rollout) -> Rollout:
+    """The same with actions, log-probabilities, values and memory of this policy."""
     num_steps, num_envs = rollout.rewards.shape
-    actions: list[np.ndarray] = []
-    log_probs: list[np.ndarray] = []
-    values: list[np.ndarray] = []
+    space, size = algorithm.observation_space, algorithm.network.memory_size
+    start = rollout.memory
+    if size and start is None:
+        start = np.zeros((num_envs, size), np.float32)
+    memory: Any = start
+    resets = rollout.terminated | rollout.truncated if rollout.valid is None else ~rollout.valid
+    kept: list[list[np.ndarray]] = []
     for t in range(num_steps + 1):
-        obs = unflatten(ppo.observation_space, [leaf[t] for leaf in flatten(ppo.observation_space, rollout.obs)])
+        obs = unflatten(space, [leaf[t] for leaf in flatten(space, rollout.obs)])
         mask = None if rollout.action_mask is None else rollout.action_mask[min(t, num_steps - 1)]
-        drawn = ppo.act(params, rollout.scaling, obs, mask, SEED, np.arange(num_envs), np.full(num_envs, t))
-        for kept, part in zip((actions, log_probs, values), drawn, strict=True):
-            kept.append(np.asarray(part))
-    return replace(rollout, actions=np.stack(actions[:-1]), log_probs=np.stack(log_probs[:-1]), values=np.stack(values))
+        draw = SEED, np.arange(num_envs), np.full(num_envs, t)
+        *drawn, memory = algorithm.act(params, rollout.scaling, obs, mask, *draw, memory)
+        kept.append([np.asarray(part) for part in drawn])
+        if memory is not None and t < num_steps:
+            memory = np.where(resets[t][:, None], np.float32(0), memory)
+    actions, log_probs, values = (np.stack(parts) for parts in zip(*kept, strict=True))
+    return replace(rollout, actions=actions[:-1], log_probs=log_probs[:-1], values=values, memory=start)

@@ -2,7 +2,7 @@ from dataclasses import fields
 
 import pytest
 
-from raceway.algos.configs import PPOConfig
+from raceway.algos.configs import A2CConfig, ImpalaConfig, PPOConfig
 from raceway.algos.hyperparameters import ALIASES, resolve_names
 
 KNOWN = [field.name for field in fields(PPOConfig)]
@@ -32,8 +32,9 @@ def test_cleanrl_names_mean_the_same_as_ours():
 
 
 def test_every_alias_leads_to_a_field():
-    assert {field for field, _ in ALIASES.values()} <= set(KNOWN)
-    assert not set(ALIASES) & set(KNOWN)
+    known = {field.name for kind in (PPOConfig, A2CConfig, ImpalaConfig) for field in fields(kind)}
+    assert {field for field, _ in ALIASES.values()} <= known
+    assert not set(ALIASES) & known
 
 
 def test_near_misses_are_suggested():

@@ -185,10 +185,10 @@ def test_target_kl_stops_the_rest_of_the_round():
     assert 0 < stop < len(divergences) - 1
     stopped, metrics = bound.update(state, rollout, 0.0, 1, 0)
     np.testing.assert_allclose(np.asarray(metrics["approx_kl"])[: stop + 1], divergences[: stop + 1], rtol=1e-4)
-    assert int(stopped.adam.count) == stop
+    assert int(stopped.optimizer.count) == stop
     # The first update of the next round is not held back by this one's end.
     again, _ = bound.update(stopped, drawn_rollout(bound, stopped.params, rollout), 0.0, 1, 1)
-    assert int(again.adam.count) > stop
+    assert int(again.optimizer.count) > stop
 
 
 def test_linear_learning_rate_follows_the_progress():
@@ -219,7 +219,7 @@ def test_gradients_are_shortened_to_the_largest_norm():
     state = ppo.init(1)
     after, metrics = ppo.update(state, _drawn(ppo, state), 0.0, 1, 0)
     assert float(metrics["gradient_norm"][0]) > 0.01  # told as it was
-    np.testing.assert_allclose(np.linalg.norm(after.adam.mu), 0.1 * 1e-3, rtol=1e-3)
+    np.testing.assert_allclose(np.linalg.norm(after.optimizer.mu), 0.1 * 1e-3, rtol=1e-3)
 
 
 def test_the_learner_sees_observations_as_the_policy_did():
@@ -289,8 +289,8 @@ def test_a_row_acts_by_itself_wherever_it_stands_in_its_group():
     order = np.array([3, 1, 5, 0, 2, 4])
     straight = ppo.act(params, None, obs, None, SEED, envs, steps)
     mixed = ppo.act(params, None, obs[order], None, SEED, envs[order], steps)
-    for one, other in zip(straight, mixed, strict=True):
+    for one, other in zip(straight[:3], mixed[:3], strict=True):
         np.testing.assert_array_equal(np.asarray(one)[order], other)
     np.testing.assert_allclose(ppo.value(params, None, obs), straight[2], atol=1e-6)
     assert not np.array_equal(ppo.act(params, None, obs, None, SEED, envs, steps + 1)[0], straight[0])
-    assert ppo.greedy(params, None, obs).shape == (6, 2)
+    assert ppo.greedy(params, None, obs)[0].shape == (6, 2)

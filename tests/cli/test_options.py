@@ -6,6 +6,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import tyro
 from raceway.cli.options import parse, spelled
 from raceway.cli.train_help import Help
 from raceway.errors import UserError
-from raceway.training.config import TrainConfig
+from raceway.training.config import ALGORITHMS, TrainConfig
 from raceway.training.resolve import resolve
 from raceway.training.settings import paths_of
 
@@ -78,7 +79,7 @@ def test_a_list_does_not_swallow_the_environment() -> None:
         ("--seed --device cpu", "--seed needs a value"),
         ("--seed x", "--seed='x' is not a whole number"),
         ("--seed 1 --seed 2", "--seed is given twice"),
-        ("--schedule serail", "--schedule='serail' is not one of concurrent, serial. Did you mean 'serial'?"),
+        ("--schedule serail", "--schedule='serail' is not one of concurrent, serial, async. Did you mean 'serial'?"),
         ("--no-seed 3", "No option --no-seed"),
         ("--env-args x", "No option --env-args"),
         ("Two-v1", "'Two-v1' is one too many: the environment is 'One-v1'"),
@@ -101,6 +102,10 @@ SAMPLES: dict[str, list[str]] = {
     "ppo.gamma": ["0.5"],
     "ppo.gae_lambda": ["0.5"],
     "algo": ["ppo"],
+    **{f"{algo}.{name}": ["0.5"] for algo in ("a2c", "impala") for name in ("gamma", "gae_lambda")},
+    **{f"{algo}.lr_schedule": ["linear"] for algo in ("a2c", "impala")},
+    **{f"{algo}.optimizer": ["adam"] for algo in ("a2c", "impala")},
+    "a2c.correction": ["ratio"],
 }
 
 
@@ -146,3 +151,24 @@ def test_help_and_lists_do_not_bring_in_jax(arguments: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=env)
     assert done.stdout.rstrip().endswith("heavy: set()"), done.stdout + done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_short_names_are_of_the_algorithm_that_is_chosen_wherever_it_is_said(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text('{"algo": "impala"}')
+    for line in ("--gamma 0.5 --algo a2c", "--algo=a2c --gamma 0.5", "--algorithm a2c --a2c.gamma 0.5"):
+        assert parse(line.split()).settings == {"algo": "a2c", "a2c.gamma": 0.5}
+    assert parse(["--gamma", "0.5", "--config", str(tmp_path / "mine.json")]).settings == {"impala.gamma": 0.5}
+    with pytest.raises(UserError, match="No option --clip-range in a2c: it is one of ppo"):
+        parse(["--algo", "a2c", "--clip-range", "0.1"])
+    with pytest.raises(UserError, match=r"No algorithm 'a3c'\. Did you mean 'a2c'"):
+        parse(["--algo", "a3c", "--gamma", "0.1"])
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_the_help_has_the_settings_of_one_algorithm(algo: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from raceway.cli import main
+
+    assert main(["train", "--algo", algo, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert {name for name in ALGORITHMS if f"--{name}.gamma" in said} == {algo}
+    assert {name for name in ALGORITHMS if f"{name} options" in said} == {algo}

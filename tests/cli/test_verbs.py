@@ -74,6 +74,7 @@ def test_a_reader_that_has_had_enough_is_no_error() -> None:
         ([], "verb"),
         (["eval", "x", "--episods", "3"], "Did you mean '--episodes'?"),
         (["eval", "x", "--episodes", "three"], "invalid int value: 'three'"),
+        (["export", "x", "--to", "onx"], "Did you mean 'onnx'?"),
     ],
 )
 def test_an_unknown_or_missing_verb_is_refused_with_what_there_is(
@@ -103,6 +104,7 @@ def test_an_unknown_or_missing_verb_is_refused_with_what_there_is(
         (["play", "--agent", "random", "CartPol-v1"], "Did you mean 'CartPole-v1'?"),
         (["play", "--agent", "random", "Busy-v0"], "Busy-v0 cannot be shown"),
         (["graph", "nowhere"], "There is no nowhere"),
+        (["export", "nowhere"], "There is no nowhere"),
     ],
 )
 def test_what_the_user_can_put_right_is_one_message_and_exit_code_2(
@@ -250,6 +252,16 @@ def test_eval_play_and_graph_take_the_run(
     assert Path(said.splitlines()[-1].removeprefix("video: ")).parent == Path(run) / "videos"
     assert main(["graph", run]) == 0
     assert "<svg" in Path(capsys.readouterr().out.strip()).read_text()
+
+
+def test_export_says_what_it_wrote(trained: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_of(trained)
+    assert main(["export", str(run), "--policy", "final"]) == 0
+    assert capsys.readouterr().out == f"{run / 'policy.onnx'}\n"
+    out = run / "videos/mine.safetensors"
+    assert main(["export", str(run), "--to", "safetensors", "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"{out}\n{out.with_suffix('.json')}\n"
+    assert json.loads(out.with_suffix(".json").read_text())["arrays"] == out.name
 
 
 def test_an_environment_of_ones_own_is_trained_from_the_current_folder(tmp_path: Path) -> None:

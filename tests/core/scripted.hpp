@@ -95,13 +95,11 @@ struct Scripted {
 
   template <class Archive>
   void archive(Archive& archive) {
-    archive("steps", steps_);
+    archive("steps", steps_, Within{0, 1e9});
     archive("sum", sum_);
     archive("memory", memory_);
     archive("resets", resets_);
   }
-
-  bool valid() const { return steps_ >= 0; }
 
  private:
   const Config* config_;

@@ -265,6 +265,55 @@ CASE("a state with one absurd number is refused or harmless") {
   }
 }
 
+CASE("a state of any bytes is refused or harmless, and a refused one leaves everything as it was") {
+  const std::uint32_t seed = 5;
+  raceway_random storage = seeded({&seed, 1});
+  Random random(storage);
+  for (const Task& task : tasks()) {
+    TaskRun run(task, 2, 1, RACEWAY_SAME_STEP);
+    std::vector<char> sound(run.pool.state_bytes()), before(sound.size()), after(sound.size());
+    run.pool.save(0, sound.data());
+    int taken = 0;
+    for (int attempt = 0; attempt < fewer(task, 2000); ++attempt) {
+      std::vector<char> state = sound;
+      std::size_t offset = 0;
+      for (std::size_t column = 0; column < run.pool.layout().num_state; ++column) {
+        const raceway_column& part = run.pool.layout().state[column];
+        const std::size_t size = size_of(part.dtype);
+        const auto choices = extremes(part.dtype);
+        for (std::size_t i = 0; i < elements_of(part); ++i, offset += size) {
+          switch (random.below(column == attempt % run.pool.layout().num_state ? 2 : 20)) {
+            case 0:
+              for (std::size_t byte = 0; byte < size; ++byte) state[offset + byte] = static_cast<char>(random.bits32());
+              break;
+            case 1:
+              std::memcpy(state.data() + offset,
+                          choices[random.below(static_cast<std::uint32_t>(choices.size()))].data(), size);
+              break;
+            default:  // stays
+              break;
+          }
+        }
+      }
+      run.pool.save(0, before.data());
+      try {
+        run.pool.load(0, state.data());
+      } catch (const std::invalid_argument& refusal) {
+        CHECK(std::string(refusal.what()).find("environment 0 is refused: ") != std::string::npos);
+        run.pool.save(0, after.data());
+        CHECK(before == after);
+        continue;
+      }
+      ++taken;
+      run.pool.episode(0).status = RACEWAY_RUNNING;
+      run.pool.observe(run.memory.data());
+      for (int step = 0; step < 3; ++step) run.step();
+      run.pool.load(0, sound.data());
+    }
+    CHECK(taken > 0);
+  }
+}
+
 CASE("the bare loop runs every task, with any number of threads") {
   for (const Task& task : tasks()) {
     const Preset preset(task);

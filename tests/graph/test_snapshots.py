@@ -108,6 +108,34 @@ def test_a_snapshot_can_be_asked_for_from_another_thread(how):
     assert slow.seen == [(round_, round_) for round_ in range(150)]
 
 
+class SlowToOpen(Reactor):
+    """Takes its time before the first round."""
+
+    @reaction(startup)
+    def open(self) -> None:
+        time.sleep(0.3)
+
+    tick = Timer()
+
+    @reaction(tick)
+    def work(self) -> None:
+        time.sleep(0.001)
+
+
+def test_a_snapshot_that_is_asked_for_before_the_first_round_waits_for_it(how):
+    """And that of the end is not lost by it."""
+    program = Program("slow")
+    program.add(SlowToOpen())
+    taken: list[Snapshot] = []
+    asking = threading.Timer(0.1, lambda: taken.append(program.snapshot()))
+    asking.start()
+    outcome = program.run(rounds=20, snapshot_at_end=True, **how)
+    asking.join()
+    assert outcome.snapshot is not None
+    assert outcome.snapshot.round == 19
+    assert -1 <= taken[0].round <= 19
+
+
 def parts() -> tuple[Program, Sink, Sink]:
     """Two pipelines that are not connected, one of them slow: each has rounds of its own."""
     program = Program("parts")

@@ -142,3 +142,45 @@ class Everything(gymnasium.Env[Any, Any]):
             assert not (action & (self._info()["action_mask"] == 0)).any(), f"a part of {action} is masked"
         self.steps += 1
         return self.observation_space.sample(), 1.0, self.steps >= 6, self.steps % 5 == 0, self._info()
+
+
+class Recall(gymnasium.Env[np.ndarray, Any]):
+    """A sign that only the first observation shows; after `delay` steps of nothing the action has to match it."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, delay: int = 3) -> None:
+        self.delay = delay
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        self.sign = 1.0 if self.np_random.random() < 0.5 else -1.0
+        return np.array([self.sign, 0.0], np.float32), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        is_last = self.steps > self.delay
+        reward = (1.0 if (action == 1) == (self.sign > 0) else -1.0) if is_last else 0.0
+        asks = float(self.steps == self.delay)
+        return np.array([0.0, asks], np.float32), reward, is_last, False, {}
+
+
+class Staircase(gymnasium.Env[np.ndarray, Any]):
+    """Shows how many steps of 0.1 were taken, and is cut off after a few."""
+
+    observation_space = spaces.Box(0.0, 10.0, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        return np.array([self.steps * 0.1], np.float32), 1.0, False, self.steps >= self.limit, {}

@@ -16,6 +16,7 @@ from raceway.training.programs import Setup, Training, build
 from raceway.training.resolve import resolve
 
 SMALL = {"num_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8), "preset": False}
+PPO_ONLY = ("batch_size", "n_epochs")
 
 
 class Recorder(Reactor):
@@ -32,7 +33,9 @@ class Recorder(Reactor):
 
 
 def set_up(env: Any, *, network: Any = None, **settings: Any) -> Setup:
-    config = resolve(env, **{**SMALL, **settings})
+    left_out = PPO_ONLY if settings.get("algo", "ppo") != "ppo" else ()
+    small = {name: value for name, value in SMALL.items() if name not in left_out}
+    config = resolve(env, **{**small, **settings})
     return Setup.of(config, EnvSource(env, config.env_args), network)
 
 

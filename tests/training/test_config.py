@@ -123,7 +123,7 @@ def test_env_arguments_replace_as_a_whole_and_are_checked() -> None:
         ({"num_envs": 0}, "num_envs=0 is out of range. Use a number from 1 up"),
         ({"seed": -1}, "seed=-1 is out of range"),
         ({"seed": 2**64}, "out of range"),
-        ({"schedule": "concurent"}, "not one of concurrent, serial. Did you mean 'concurrent'"),
+        ({"schedule": "concurent"}, "not one of concurrent, serial, async. Did you mean 'concurrent'"),
         ({"algo": "pppo"}, "No algorithm 'pppo'. Did you mean 'ppo'"),
         ({"group_size": 3, "num_envs": 8}, "groups of group_size=3. Use 1, 2, 4 or 8"),
         ({"gamma": 1.5}, "gamma=1.5 must be from 0 to 1"),
@@ -233,3 +233,51 @@ def test_settings_do_not_bring_in_jax() -> None:
     script = "import sys, raceway.training.resolve, raceway.training.folder; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_flat_names_are_of_the_chosen_algorithm(algo: str) -> None:
+    config = resolve("FrozenLake-v1", algorithm=algo, lr=0.5, num_steps=6, discount=0.9)
+    assert config.algo == algo
+    chosen = config.algorithm
+    assert chosen is getattr(config, algo)
+    assert (chosen.learning_rate, chosen.n_steps, chosen.gamma) == (0.5, 6, 0.9)
+    for other in set(ALGORITHMS) - {algo}:
+        assert getattr(config, other) == getattr(TrainConfig("x"), other)
+
+
+def test_an_algorithm_has_the_schedule_it_is_made_for_unless_told_otherwise(tmp_path: Path) -> None:
+    assert resolve("FrozenLake-v1", algo="impala").schedule == "async"
+    assert resolve("FrozenLake-v1", algo="a2c").schedule == "concurrent"
+    assert resolve("FrozenLake-v1", algo="impala", schedule="serial").schedule == "serial"
+    file = tmp_path / "mine.json"
+    file.write_text('{"algo": "impala", "schedule": "concurrent"}')
+    assert resolve("FrozenLake-v1", file).schedule == "concurrent"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"clip_range": 0.1}, "No setting 'clip_range' in a2c: it is one of ppo"),
+        ({"a2c.clip_coef": 0.1}, "No setting 'a2c.clip_coef' in a2c: it is one of ppo"),
+        ({"num_minibatches": 4}, "No setting 'num_minibatches' in a2c"),
+        ({"ppo": {"gamma": 0.9}}, "'ppo.gamma' is a setting of ppo, but the algorithm is a2c"),
+        ({"gama": 0.9}, "Did you mean 'a2c.gamma'"),
+        ({"correction": "rato"}, "Did you mean 'ratio'"),
+    ],
+)
+def test_settings_of_another_algorithm_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError) as raised:
+        resolve("FrozenLake-v1", algo="a2c", **settings)
+    assert message in str(raised.value)
+
+
+def test_a_file_may_have_settings_for_every_algorithm_and_a_run_keeps_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("seed = 4\n[ppo]\ngamma = 0.7\n[a2c]\ngamma = 0.8\n")
+    config = resolve("FrozenLake-v1", file, algo="a2c")
+    assert (config.seed, config.a2c.gamma, config.ppo) == (4, 0.8, PPOConfig())
+    kept = config.to_dict()
+    assert set(kept) & set(ALGORITHMS) == {"a2c"}
+    assert TrainConfig.from_dict(kept) == config
+    assert resolve("FrozenLake-v1", file).ppo.gamma == 0.7

@@ -23,9 +23,15 @@ def config_in(directory: Path, env: str = "CartPole-v1", name: str | None = None
     return TrainConfig(env=env, seed=3, log=LogConfig(directory=str(directory), name=name))
 
 
+def created(config: TrainConfig) -> RunFolder:
+    folder = RunFolder.at(config)
+    folder.begin(config)
+    return folder
+
+
 def test_a_new_folder_has_its_name_its_settings_and_the_facts_of_the_system(tmp_path: Path) -> None:
     config = config_in(tmp_path)
-    folder = RunFolder.create(config)
+    folder = created(config)
     assert folder.path.parent == tmp_path / "CartPole-v1"
     assert re.fullmatch(r"ppo-3-\d{8}-\d{6}", folder.path.name)
     assert RunFolder.open(folder.path).read_config() == config
@@ -35,14 +41,23 @@ def test_a_new_folder_has_its_name_its_settings_and_the_facts_of_the_system(tmp_
 
 def test_those_that_start_in_the_same_second_do_not_meet(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        folders = list(pool.map(lambda _: RunFolder.create(config_in(tmp_path, name="same")), range(8)))
+        folders = list(pool.map(lambda _: created(config_in(tmp_path)), range(8)))
     assert len({folder.path for folder in folders}) == 8
-    assert {folder.path.name for folder in folders} == {"same", *(f"same-{n}" for n in range(2, 9))}
+
+
+def test_a_name_that_is_given_is_the_name(tmp_path: Path) -> None:
+    folder = RunFolder.at(config_in(tmp_path, name="same"))
+    assert folder.path == tmp_path / "CartPole-v1" / "same"
+    assert not folder.is_begun
+    folder.begin(config_in(tmp_path, name="same"))
+    again = RunFolder.at(config_in(tmp_path, name="same"))
+    assert again.path == folder.path
+    assert again.is_begun
 
 
 @pytest.mark.parametrize("env", ["ALE/Pong-v5", "my.package:make_env", "../../etc", "a b\tc"])
 def test_any_environment_makes_one_folder_below_the_directory(tmp_path: Path, env: str) -> None:
-    folder = RunFolder.create(config_in(tmp_path / "runs", env))
+    folder = created(config_in(tmp_path / "runs", env))
     assert folder.path.parent.parent.resolve() == (tmp_path / "runs").resolve()
     assert re.fullmatch(r"[\w.+-]+", folder.path.parent.name)
 
@@ -50,11 +65,11 @@ def test_any_environment_makes_one_folder_below_the_directory(tmp_path: Path, en
 def test_a_folder_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunFolderError, match=r"Not a directory\. Name another place: --log\.directory"):
-        RunFolder.create(config_in(tmp_path / "file"))
+        created(config_in(tmp_path / "file"))
 
 
 def test_what_is_no_run_folder_is_told_apart(tmp_path: Path) -> None:
-    folder = RunFolder.create(config_in(tmp_path))
+    folder = created(config_in(tmp_path))
     write_json(folder.best / "policy.json", {})
     for path, message in (
         (tmp_path / "none", "There is no"),
@@ -70,7 +85,7 @@ def test_what_is_no_run_folder_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_the_best_policy_comes_before_the_final_one(tmp_path: Path) -> None:
-    folder = RunFolder.create(config_in(tmp_path))
+    folder = created(config_in(tmp_path))
     with pytest.raises(RunFolderError, match="no policy yet"):
         folder.policy()
     write_json(folder.final / "policy.json", {})

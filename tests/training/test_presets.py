@@ -28,14 +28,14 @@ def test_the_tasks_that_people_meet_first_have_one() -> None:
     assert {(env, "ppo") for env in PROMISED} <= {(preset.env, preset.algo) for preset in presets()}
 
 
-@pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.env)
+@pytest.mark.parametrize("preset", presets(), ids=lambda preset: f"{preset.env} {preset.algo}")
 def test_its_settings_go_together(preset: Preset) -> None:
     assert preset.env in raceway.list_envs()
     config = resolve(preset.env, algo=preset.algo)
     assert config.total_steps == preset.settings["total_steps"]
-    given = preset.settings["ppo"]
-    assert {name: getattr(config.ppo, name) for name in given} == given  # nothing had to be made to fit
-    rounds = config.total_steps / (config.num_envs * config.ppo.n_steps)
+    given = preset.settings[preset.algo]
+    assert {name: getattr(config.algorithm, name) for name in given} == given  # nothing had to be made to fit
+    rounds = config.total_steps / (config.num_envs * config.algorithm.n_steps)
     assert rounds >= 20, "too few updates to learn anything"
 
 

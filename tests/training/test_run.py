@@ -22,7 +22,7 @@ import pytest
 import raceway
 from raceway.errors import SettingError, UserError
 from raceway.graph import ReactionError
-from raceway.training.run import Run
+from raceway.training.outcome import Run
 from tests.training.probes import Everything, Probe
 from tests.training.small_runs import SMALL
 

@@ -61,7 +61,7 @@ struct Pendulum {
   void archive(Archive& archive) {
     archive("theta", theta_);
     archive("theta_dot", theta_dot_);
-    archive("torque", torque_);
+    archive("torque", torque_, Within{-kTorque, kTorque});
     archive("pushed", pushed_);
   }
 

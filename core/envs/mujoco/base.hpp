@@ -166,7 +166,7 @@ class MujocoEnv {
           *row.entry<float>(i) = static_cast<float>(values_[i]);
           break;
         case RACEWAY_INT64:
-          *row.entry<std::int64_t>(i) = static_cast<std::int64_t>(values_[i]);
+          *row.entry<std::int64_t>(i) = std::fabs(values_[i]) < 1e18 ? static_cast<std::int64_t>(values_[i]) : 0;
           break;
         default:
           *row.entry<double>(i) = values_[i];
@@ -185,9 +185,13 @@ class MujocoEnv {
     archive("info", values_);
   }
 
-  bool valid() const {
-    return base_->variation.allows(factors_) && mujoco::can_be_carried(model(), carried_.data()) &&
-           mujoco::can_be_carried(model(), previous_.data());
+  std::string flaw() const {
+    if (const std::string flaw = base_->variation.flaw(factors_); !flaw.empty()) return flaw;
+    for (const auto& [name, part] : {std::pair("carried", &carried_), std::pair("previous", &previous_)}) {
+      if (mujoco::can_be_carried(model(), part->data())) continue;
+      return std::string(name) + " has a position in the buffer of a delay that is not in the buffer";
+    }
+    return "";
   }
 
   void restored() {

@@ -115,11 +115,13 @@ std::vector<double> Variation::lowest() const {
   return factors;
 }
 
-bool Variation::allows(const std::vector<double>& factors) const {
+std::string Variation::flaw(const std::vector<double>& factors) const {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (!(factors[i] >= parts_[i].low && factors[i] <= parts_[i].high)) return false;
+    if (factors[i] >= parts_[i].low && factors[i] <= parts_[i].high) continue;
+    return "factors has " + std::to_string(factors[i]) + ", outside " + std::to_string(parts_[i].low) + " to " +
+           std::to_string(parts_[i].high);
   }
-  return true;
+  return "";
 }
 
 VariedModel::VariedModel(const LeanModel& shared, const Variation& variation)

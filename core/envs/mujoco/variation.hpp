@@ -34,7 +34,7 @@ class Variation {
 
   void draw(Random& random, std::vector<double>& factors) const;
   std::vector<double> lowest() const;
-  bool allows(const std::vector<double>& factors) const;
+  std::string flaw(const std::vector<double>& factors) const;
 
  private:
   std::vector<Part> parts_;

@@ -68,17 +68,9 @@ struct Blackjack {
   void archive(Archive& archive) {
     player_.archive(archive, "player_sum", "player_aces", "player_cards");
     dealer_.archive(archive, "dealer_sum", "dealer_aces", "dealer_cards");
-    archive("upcard", upcard_);
-    archive("suit", suit_);
-    archive("face", face_);
-  }
-
-  // A dealer's hand far below zero would draw for ever.
-  bool valid() const {
-    const auto within = [](std::int64_t value, std::int64_t low, std::int64_t high) {
-      return value >= low && value <= high;
-    };
-    return player_.valid() && dealer_.valid() && within(upcard_, 0, 10) && within(suit_, 0, 3) && within(face_, 0, 2);
+    archive("upcard", upcard_, Within{0, 10});
+    archive("suit", suit_, Within{0, 3});
+    archive("face", face_, Within{0, 2});
   }
 
  private:
@@ -95,13 +87,13 @@ struct Blackjack {
     std::int64_t total() const { return usable_ace() ? sum + 10 : sum; }
     std::int64_t score() const { return total() > 21 ? 0 : total(); }
     bool natural() const { return cards == 2 && aces == 1 && sum == 11; }
-    bool valid() const { return sum >= 0 && sum <= 64 && aces >= 0 && aces <= 64 && cards >= 0 && cards <= 64; }
 
     template <class Archive>
     void archive(Archive& archive, const char* sum_name, const char* aces_name, const char* cards_name) {
-      archive(sum_name, sum);
-      archive(aces_name, aces);
-      archive(cards_name, cards);
+      // Nobody draws on more than 21. A hand far below zero would be drawn to for ever.
+      archive(sum_name, sum, Within{0, 31});
+      archive(aces_name, aces, Within{0, 31});
+      archive(cards_name, cards, Within{0, 31});
     }
   };
 

@@ -81,11 +81,9 @@ struct CliffWalking {
 
   template <class Archive>
   void archive(Archive& archive) {
-    archive("state", state_);
+    archive("state", state_, Within{0, kStates - 1});
     archive("probability", probability_);
   }
-
-  bool valid() const { return state_ >= 0 && state_ < kStates; }
 
  private:
   const Config* config_;

@@ -139,13 +139,9 @@ struct FrozenLake {
 
   template <class Archive>
   void archive(Archive& archive) {
-    archive("state", state_);
+    archive("state", state_, Within{0, static_cast<double>(config_->rows * config_->columns - 1)});
     archive("probability", probability_);
-    archive("last_action", last_action_);
-  }
-
-  bool valid() const {
-    return state_ >= 0 && state_ < config_->rows * config_->columns && last_action_ >= -1 && last_action_ < 4;
+    archive("last_action", last_action_, Within{-1, 3});
   }
 
  private:

@@ -180,13 +180,11 @@ struct Taxi {
 
   template <class Archive>
   void archive(Archive& archive) {
-    archive("state", state_);
+    archive("state", state_, Within{0, kStates - 1});
     archive("probability", probability_);
-    archive("last_action", last_action_);
+    archive("last_action", last_action_, Within{-1, kActions - 1});
     archive("may_change_mind", may_change_mind_);
   }
-
-  bool valid() const { return state_ >= 0 && state_ < kStates && last_action_ >= -1 && last_action_ < kActions; }
 
  private:
   static constexpr const char* kMap[5] = {"|R: | : :G|", "| : | : : |", "| : : : : |", "| | : | : |", "|Y| : |B: |"};

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
-from raceway.algos.hyperparameters import divisors_in_words, require
+from raceway.algos.hyperparameters import divisors_in_words, in_words, require
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,15 @@ class NetworkConfig:
     """One stack of hidden layers for actor and critic, instead of one each. A CNN is always shared."""
     kind: Literal["auto", "mlp", "cnn"] = "auto"
     """cnn: images (uint8) go through a Nature CNN; mlp: everything is flattened; auto: cnn if there are images."""
+    gru: int | None = None
+    """Width of a GRU before the hidden layers: a memory of what the last observation does not tell. None: no memory."""
     log_std_init: float = 0.0
     """The first logarithm of the standard deviation of continuous actions."""
+
+    def __post_init__(self) -> None:
+        for width in (self.gru, *(self.hidden or ())):
+            if width is not None and width < 1:
+                raise ValueError(f"A layer of width {width} has no room for anything. Use 1 or more; 64 is usual.")
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,8 @@ class PPOConfig:
     """How far the probability ratio may leave 1 before its gradient is cut."""
     clip_range_vf: float | None = None
     """How far values may move from the rollout's before the larger of both errors counts; None: as far as they want."""
+    decoupled: bool = False
+    """Clip around the policy that a round's updates begin with, not the one that collected: for lags above one."""
     normalize_advantage: bool = True
     """Advantages to mean 0 and standard deviation 1 within each minibatch."""
     ent_coef: float = 0.0
@@ -64,14 +73,11 @@ class PPOConfig:
     """Rewards divided by the running standard deviation of discounted returns, clipped at 10."""
 
     def __post_init__(self) -> None:
-        for name in ("n_steps", "batch_size", "n_epochs"):
+        _check_ranges(self)
+        for name in ("batch_size", "n_epochs"):
             require(self, name, lambda n: n == int(n) and n >= 1, "a whole number from 1", type(self).__dict__[name])
-        for name in ("learning_rate", "clip_range", "max_grad_norm", "desired_kl"):
+        for name in ("clip_range", "desired_kl"):
             require(self, name, lambda x: x > 0, "above 0", type(self).__dict__[name])
-        for name in ("gamma", "gae_lambda"):
-            require(self, name, lambda x: 0 <= x <= 1, "from 0 to 1", type(self).__dict__[name])
-        for name in ("ent_coef", "vf_coef"):
-            require(self, name, lambda x: x >= 0, "0 or more", type(self).__dict__[name])
         for name in ("clip_range_vf", "target_kl"):
             require(self, name, lambda x: x is None or x > 0, "above 0, or None", None)
         if self.normalize_advantage and self.batch_size < 2:
@@ -79,15 +85,119 @@ class PPOConfig:
                 "batch_size=1 with normalize_advantage leaves nothing of an advantage: it is its own mean. Use 2 or "
                 "more, or normalize_advantage=False."
             )
-        schedules = ("constant", "linear", "adaptive_kl")
-        require(self, "lr_schedule", lambda name: name in schedules, f"one of {', '.join(schedules)}", "'constant'")
+        _require_one_of(self, "lr_schedule", "constant", "linear", "adaptive_kl")
 
-    def check_num_envs(self, num_envs: int) -> None:
-        """Raises if a round of so many environments cannot be split into minibatches."""
+    def check_num_envs(self, num_envs: int, *, recurrent: bool = False) -> None:
+        """Raises if a round of so many environments cannot be split into minibatches, whole ones if `recurrent`."""
         rows = self.n_steps * num_envs
+        if recurrent and (self.batch_size % self.n_steps or rows % self.batch_size):
+            sizes = [self.n_steps * n for n in range(1, num_envs + 1) if num_envs % n == 0]
+            raise ValueError(
+                f"A recurrent network learns from whole environments, so batch_size={self.batch_size} must be "
+                f"n_steps={self.n_steps} times a number that divides num_envs={num_envs}. "
+                f"Use batch_size {in_words(sizes)}."
+            )
         if rows % self.batch_size:
             raise ValueError(
                 f"A round of n_steps={self.n_steps} x num_envs={num_envs} = {rows} rows cannot be split into "
                 f"minibatches of batch_size={self.batch_size}: {rows} is not a multiple of {self.batch_size}. "
                 f"Use batch_size {divisors_in_words(rows, self.batch_size)}."
             )
+
+
+@dataclass(frozen=True)
+class A2CConfig:
+    """A2C's hyperparameters, by SB3's names."""
+
+    learning_rate: float = 7e-4
+    """The optimiser's step size; the first one if lr_schedule changes it."""
+    n_steps: int = 5
+    """Steps of each environment in a round."""
+    gamma: float = 0.99
+    """Discount: how much a reward counts when it comes a step later."""
+    gae_lambda: float = 1.0
+    """Advantages between one step of bootstrapping (0) and whole returns (1)."""
+    normalize_advantage: bool = False
+    """Advantages to mean 0 and standard deviation 1 within each round."""
+    ent_coef: float = 0.0
+    """Weight of the entropy bonus."""
+    vf_coef: float = 0.5
+    """Weight of the values' mean squared error."""
+    max_grad_norm: float = 0.5
+    """Gradients longer than this are shortened to it."""
+    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
+    """rmsprop: squares are averaged with 0.99, ε = 1e-5 under the root. adam: with ε = 1e-5."""
+    lr_schedule: Literal["constant", "linear"] = "constant"
+    """linear: down to 0 at the end of the run."""
+    correction: Literal["delayed", "ratio", "none"] = "delayed"
+    """For old rounds. delayed: the gradient where they were collected (HTS-RL). ratio: of both policies. none: no."""
+    rho_bar: float = 1.0
+    """correction="ratio": ratios above it count as it."""
+    normalize_observations: bool = False
+    """Observations to mean 0 and standard deviation 1 by running statistics, clipped at 10."""
+    normalize_rewards: bool = False
+    """Rewards divided by the running standard deviation of discounted returns, clipped at 10."""
+
+    def __post_init__(self) -> None:
+        _check_ranges(self)
+        _require_one_of(self, "optimizer", "rmsprop", "adam")
+        _require_one_of(self, "lr_schedule", "constant", "linear")
+        _require_one_of(self, "correction", "delayed", "ratio", "none")
+        require(self, "rho_bar", lambda x: x > 0, "above 0", type(self).__dict__["rho_bar"])
+
+
+@dataclass(frozen=True)
+class ImpalaConfig:
+    """IMPALA's hyperparameters: the paper's by its names, the others by SB3's."""
+
+    learning_rate: float = 5e-4
+    """The optimiser's step size; the first one if lr_schedule changes it."""
+    n_steps: int = 32
+    """Steps of each environment in a round: the length of an unroll."""
+    gamma: float = 0.99
+    """Discount: how much a reward counts when it comes a step later."""
+    rho_bar: float = 1.0
+    """Ratios above it count as it in V-trace's temporal differences: decides which values are learnt."""
+    c_bar: float = 1.0
+    """Ratios above it count as it in V-trace's trace: decides how far differences reach back."""
+    ent_coef: float = 0.01
+    """Weight of the entropy bonus."""
+    vf_coef: float = 0.5
+    """Weight of the values' mean squared error."""
+    max_grad_norm: float = 0.5
+    """Gradients longer than this are shortened to it."""
+    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
+    """rmsprop: squares are averaged with 0.99, ε = 1e-5 under the root. adam: with ε = 1e-5."""
+    lr_schedule: Literal["constant", "linear"] = "constant"
+    """linear: down to 0 at the end of the run."""
+    normalize_observations: bool = False
+    """Observations to mean 0 and standard deviation 1 by running statistics, clipped at 10."""
+    normalize_rewards: bool = False
+    """Rewards divided by the running standard deviation of discounted returns, clipped at 10."""
+
+    def __post_init__(self) -> None:
+        _check_ranges(self)
+        for name in ("rho_bar", "c_bar"):
+            require(self, name, lambda x: x > 0, "above 0", type(self).__dict__[name])
+        _require_one_of(self, "optimizer", "rmsprop", "adam")
+        _require_one_of(self, "lr_schedule", "constant", "linear")
+
+
+AlgorithmConfig: TypeAlias = PPOConfig | A2CConfig | ImpalaConfig
+
+
+def _check_ranges(config: Any) -> None:
+    """Of the settings that every algorithm has."""
+    defaults = type(config).__dict__
+    require(config, "n_steps", lambda n: n == int(n) and n >= 1, "a whole number from 1", defaults["n_steps"])
+    for name in ("learning_rate", "max_grad_norm"):
+        require(config, name, lambda x: x > 0, "above 0", defaults[name])
+    for name in ("gamma", "gae_lambda"):
+        if name in defaults:
+            require(config, name, lambda x: 0 <= x <= 1, "from 0 to 1", defaults[name])
+    for name in ("ent_coef", "vf_coef"):
+        require(config, name, lambda x: x >= 0, "0 or more", defaults[name])
+
+
+def _require_one_of(config: Any, name: str, *choices: str) -> None:
+    require(config, name, lambda chosen: chosen in choices, f"one of {', '.join(choices)}", repr(choices[0]))

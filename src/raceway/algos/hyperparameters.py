@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from raceway.names import did_you_mean
@@ -56,6 +56,11 @@ ALIASES: Mapping[str, tuple[str, Conversion]] = {
     "value_loss_coef": ("vf_coef", _same),
     "vf_loss_coeff": ("vf_coef", _same),
     "grad_clip": ("max_grad_norm", _same),
+    "grad_norm_clipping": ("max_grad_norm", _same),
+    "baseline_cost": ("vf_coef", _same),
+    "vtrace_clip_rho_threshold": ("rho_bar", _same),
+    "clip_rho_threshold": ("rho_bar", _same),
+    "use_rms_prop": ("optimizer", lambda on, given: "rmsprop" if on else "adam"),
     "num_learning_epochs": ("n_epochs", _same),
     "num_epochs": ("n_epochs", _same),
     "num_sgd_iter": ("n_epochs", _same),
@@ -76,9 +81,10 @@ def resolve_names(
 ) -> dict[str, Any]:
     """The hyperparameters under our names, whatever names they were given by."""
     known = list(known)
-    unknown = next((name for name in given if name not in known and name not in ALIASES), None)
+    aliases_known = [name for name, (field, _) in ALIASES.items() if field in known]
+    unknown = next((name for name in given if name not in known and name not in aliases_known), None)
     if unknown is not None:
-        raise ValueError(f"No hyperparameter {unknown!r} in {algo}.{did_you_mean(unknown, [*known, *ALIASES])}")
+        raise ValueError(f"No hyperparameter {unknown!r} in {algo}.{did_you_mean(unknown, [*known, *aliases_known])}")
     resolved = {name: value for name, value in given.items() if name in known}
     # Names that only rename come first: num_minibatches is worked out from what they say.
     aliases = sorted((name for name in given if name not in known), key=lambda name: ALIASES[name][1] is not _same)
@@ -94,8 +100,12 @@ def resolve_names(
 def divisors_in_words(number: int, near: int) -> str:
     """The divisors of a number that are closest to another, as a choice: "128, 256 or 512"."""
     divisors = [n for n in range(1, number + 1) if number % n == 0]
-    closest = sorted(sorted(divisors, key=lambda n: abs(n - near))[:4])
-    return ", ".join(map(str, closest[:-1])) + f" or {closest[-1]}" if len(closest) > 1 else str(closest[0])
+    return in_words(sorted(sorted(divisors, key=lambda n: abs(n - near))[:4]))
+
+
+def in_words(numbers: Sequence[int]) -> str:
+    """A choice: "128, 256 or 512"."""
+    return ", ".join(map(str, numbers[:-1])) + f" or {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
 
 
 def require(config: Any, name: str, accept: Callable[[Any], bool], range_in_words: str, fix: Any) -> None:

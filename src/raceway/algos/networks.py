@@ -1,4 +1,4 @@
-"""Actor and critic: multilayer perceptrons, with a Nature CNN before them for images, or the user's own."""
+"""Actor and critic: perceptrons, with a CNN before them for images and a GRU for memory, or the user's own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jax.flatten_util import ravel_pytree
 from raceway.algos.configs import NetworkConfig
 from raceway.algos.convolution import NUM_FEATURES, NatureCNN
 from raceway.algos.counted import Array, Purpose, split_seed
+from raceway.algos.gru import GRU
 from raceway.algos.parameters import Layout, orthogonal
 from raceway.algos.spaces import SMALLEST_IMAGE, ActionParts, Leaf, action_parts, observation_leaves, unflatten
 
@@ -54,6 +55,8 @@ class Network(Protocol):
     """What an algorithm needs of a network."""
 
     num_params: int
+    memory_size: int
+    """How many numbers it remembers of each environment; 0: none."""
 
     def init(self, seed: int) -> np.ndarray:
         """The first parameters, as a flat vector."""
@@ -99,14 +102,17 @@ class ActorCritic:
         self._encoders = {index: NatureCNN(leaves[index].shape) for index in self._images}
         self._flat = [leaf for index, leaf in enumerate(leaves) if index not in self._images]
         self._hidden = config.hidden if config.hidden is not None else (() if self._images else (64, 64))
+        num_features = sum(leaf.num_features for leaf in self._flat) + NUM_FEATURES * len(self._images)
+        self._gru = None if config.gru is None else GRU(num_features, config.gru)
+        self.memory_size = config.gru or 0
+        self._num_features = config.gru or num_features
         self._stacks = self._describe_stacks()
         self.layout = Layout(self._shapes())
         self.num_params = self.layout.size
 
     def _describe_stacks(self) -> dict[str, list[tuple[int, int]]]:
         """Inputs and outputs of each dense layer of trunk, actor and critic."""
-        features = sum(leaf.num_features for leaf in self._flat) + NUM_FEATURES * len(self._images)
-        trunk = (features, *self._hidden) if self._config.shared else (features,)
+        trunk = (self._num_features, *self._hidden) if self._config.shared else (self._num_features,)
         rest = () if self._config.shared else self._hidden
         actor, critic = ((trunk[-1], *rest, outputs) for outputs in (self._action.num_logits, 1))
         return {
@@ -117,6 +123,8 @@ class ActorCritic:
         shapes: list[tuple[str, tuple[int, ...]]] = []
         for index, encoder in self._encoders.items():
             shapes += [(f"encoder{index}.{name}", shape) for name, shape in encoder.shapes()]
+        if self._gru is not None:
+            shapes += [(f"gru.{name}", shape) for name, shape in self._gru.shapes()]
         for stack, layers in self._stacks.items():
             for depth, (inputs, outputs) in enumerate(layers):
                 shapes += [(f"{stack}{depth}.weights", (inputs, outputs)), (f"{stack}{depth}.bias", (outputs,))]
@@ -130,6 +138,8 @@ class ActorCritic:
         arrays: dict[str, np.ndarray] = {}
         for index, encoder in self._encoders.items():
             arrays |= {f"encoder{index}.{name}": array for name, array in encoder.init(rng).items()}
+        if self._gru is not None:
+            arrays |= {f"gru.{name}": array for name, array in self._gru.init(rng).items()}
         for stack, layers in self._stacks.items():
             for depth, (inputs, outputs) in enumerate(layers):
                 last = depth == len(layers) - 1 and stack != "trunk"
@@ -165,7 +175,22 @@ class ActorCritic:
         return (*([jnp.concatenate(columns, axis=-1)] if columns else []), *images)
 
     def apply(self, params: Mapping[str, Array], rows: Rows) -> tuple[Array, Array]:
-        x = self._features(params, rows)
+        return self._heads(params, self._features(params, rows))
+
+    def step(self, params: Mapping[str, Array], rows: Rows, memory: Array) -> tuple[Array, Array, Array]:
+        """`apply` for one observation of each environment and what is remembered of it [B, H]; and what is then."""
+        assert self._gru is not None
+        memory = self._gru.step(_part("gru.", params), self._features(params, rows), memory)
+        return *self._heads(params, memory), memory
+
+    def unroll(self, params: Mapping[str, Array], rows: Rows, memory: Array, begins: Array) -> tuple[Array, Array]:
+        """`apply` for T steps of B environments, [T * B, ...], from `memory` [B, H]; from none where `begins`."""
+        assert self._gru is not None
+        features = self._features(params, rows).reshape(*begins.shape, -1)
+        memories = self._gru.run(_part("gru.", params), features, memory, begins)
+        return self._heads(params, memories.reshape(-1, self._gru.width))
+
+    def _heads(self, params: Mapping[str, Array], x: Array) -> tuple[Array, Array]:
         x = self._run("trunk", params, x, linear_end=False)
         logits = self._run("actor", params, x, linear_end=True)
         values = self._run("critic", params, x, linear_end=True)[:, 0]
@@ -179,9 +204,7 @@ class ActorCritic:
             columns, images = rows[0], rows[1:]
             features += [columns] if all(leaf.kind != "discrete" for leaf in self._flat) else self._one_hot(columns)
         for (index, encoder), image in zip(self._encoders.items(), images, strict=True):
-            prefix = f"encoder{index}."
-            own = {name.removeprefix(prefix): params[name] for name in params if name.startswith(prefix)}
-            features.append(encoder.apply(own, image))
+            features.append(encoder.apply(_part(f"encoder{index}.", params), image))
         return features[0] if len(features) == 1 else jnp.concatenate(features, axis=-1)
 
     def _one_hot(self, columns: Array) -> list[Array]:
@@ -205,7 +228,11 @@ class ActorCritic:
         return x
 
     def native_layout(self) -> dict[str, Any] | None:
-        if self._images or any(leaf.kind not in ("box", "discrete") or len(leaf.nvec) > 1 for leaf in self._leaves):
+        if (
+            self._gru
+            or self._images
+            or any(leaf.kind not in ("box", "discrete") or len(leaf.nvec) > 1 for leaf in self._leaves)
+        ):
             return None
         blocks = self.layout.blocks
         stacks = {
@@ -234,6 +261,11 @@ class ActorCritic:
         return {"kind": "bernoulli", "size": self._action.size}
 
 
+def _part(prefix: str, params: Mapping[str, Array]) -> dict[str, Array]:
+    """The parameters of one part, by its own names for them."""
+    return {name.removeprefix(prefix): params[name] for name in params if name.startswith(prefix)}
+
+
 def _images(config: NetworkConfig, leaves: Sequence[Leaf]) -> list[int]:
     """Which leaves go through a CNN."""
     if config.kind == "mlp":
@@ -251,6 +283,8 @@ def _images(config: NetworkConfig, leaves: Sequence[Leaf]) -> list[int]:
 
 class UserPair:
     """A user's (init, apply), its tree of parameters as a flat vector."""
+
+    memory_size = 0
 
     def __init__(self, pair: UserNetwork, space: Space, leaves: Sequence[Leaf], action: ActionParts) -> None:
         self._pair, self._space, self._leaves = pair, space, leaves

@@ -28,6 +28,8 @@ class Weights:
     """All parameters as one flat float32 vector, in the order that the algorithm fixes."""
     scaling: Scaling | None
     """None: observations are not normalised."""
+    env_args: dict[str, Any] | None = None
+    """Arguments that the environments are to have from now on, beside those of the settings; None: none."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Rollout:
     """[T, N, K] bool over the logits, True where allowed; None if the environment has none."""
     valid: np.ndarray | None = None
     """[T, N] bool: rows that are transitions; None if all are."""
+    memory: np.ndarray | None = None
+    """[N, H]: what a recurrent network remembered when the round began, 0 where an episode did; None without one."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +81,13 @@ class Episodes:
     """The mean over the round of every scalar info entry."""
     seconds: float
     """How long the round took."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a collector gives in a round."""
+
+    rollout: Rollout
+    """To learn from."""
+    episodes: Episodes
+    """To tell."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gymnasium.error import Error as GymnasiumError
 
@@ -12,7 +12,7 @@ from raceway.cli.parser import verbs
 from raceway.errors import UserError
 from raceway.graph import ReactionError
 
-__all__ = ["main"]
+__all__ = ["answered", "main"]
 
 _USER = 2
 _INTERRUPTED = 130
@@ -23,8 +23,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if os.getcwd() not in sys.path:  # for environments of one's own: package.module:callable
         sys.path.insert(0, os.getcwd())
+    return answered(lambda: _run(arguments))
+
+
+def answered(act: Callable[[], int]) -> int:
+    """What `act` returns, or the exit code for the way it failed, which is told on the error output."""
     try:
-        code = _run(arguments)
+        code = act()
         sys.stdout.flush()
     except (UserError, GymnasiumError, ReactionError) as error:
         told = error.__cause__ if isinstance(error, ReactionError) else error

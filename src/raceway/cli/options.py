@@ -6,11 +6,12 @@ import ast
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Literal, Union, get_args, get_origin
 
 from raceway.errors import SettingError, UserError
-from raceway.training.config import TrainConfig
-from raceway.training.resolve import known_names, path_of
+from raceway.training.config import TrainConfig, check_algorithm
+from raceway.training.resolve import algorithms_with, known_names, path_of, read_config
 from raceway.training.settings import fitted, nearest, paths_of
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None}
@@ -31,12 +32,13 @@ def parse(arguments: Sequence[str]) -> Options:
     """Reads `ENV --num-envs 8 --ppo.gamma=0.9 --env.gravity 3`, in any order."""
     options = Options()
     rest = list(arguments)
+    algo = _algo(arguments)
     while rest:
         token = rest.pop(0)
         if token in ("-h", "--help"):
             options.wants_help = True
         elif token.startswith("-"):
-            _take_option(token, rest, options)
+            _take_option(token, rest, options, algo)
         elif options.env is None:
             options.env = token
         else:
@@ -44,7 +46,29 @@ def parse(arguments: Sequence[str]) -> Options:
     return options
 
 
-def _take_option(token: str, rest: list[str], options: Options) -> None:
+def _algo(arguments: Sequence[str]) -> str:
+    """The algorithm that is asked for, here or in a file: it decides what --gamma means."""
+    said = {name: _value(arguments, name) for name in ("algo", "algorithm", "config")}
+    algo = said["algo"] or said["algorithm"]
+    if algo is None and said["config"] is not None:
+        file = read_config(said["config"])
+        algo = file.get("algo", file.get("algorithm"))
+    if algo is None:
+        return TrainConfig.algo
+    check_algorithm(algo)
+    return str(algo)
+
+
+def _value(arguments: Sequence[str], name: str) -> str | None:
+    """What follows an option, if it is there."""
+    for token, following in zip_longest(arguments, arguments[1:]):
+        option, equals, value = token.partition("=")
+        if option == f"--{name}":
+            return value if equals else following
+    return None
+
+
+def _take_option(token: str, rest: list[str], options: Options, algo: str) -> None:
     name, equals, value = token.lstrip("-").partition("=")
     name = name.replace("-", "_")
     if equals:
@@ -55,13 +79,13 @@ def _take_option(token: str, rest: list[str], options: Options) -> None:
         args = options.settings.setdefault("env_args", {})
         args[name.removeprefix("env.")] = _argument(token, rest, bool(equals))
     else:
-        path, is_negated = _path(token, name)
+        path, is_negated = _path(token, name, algo)
         if path in options.settings:
             raise UserError(f"{token} is given twice.")
         options.settings[path] = False if is_negated else _setting(token, path, rest, bool(equals))
 
 
-def _path(token: str, name: str) -> tuple[str, bool]:
+def _path(token: str, name: str, algo: str) -> tuple[str, bool]:
     """The setting that an option means, and whether it is the option that turns it off."""
     group, dot, leaf = name.rpartition(".")
     attempts = [(name, False)]
@@ -72,14 +96,18 @@ def _path(token: str, name: str) -> tuple[str, bool]:
     types_ = paths_of(TrainConfig)
     for attempt, is_negated in attempts:
         try:
-            path = path_of(attempt)
+            path = path_of(attempt, algo)
         except SettingError:
             continue
         if (not is_negated or types_.get(path) is bool) and path not in ("env", "env_args"):
             return path, is_negated
-    near = nearest(name, [*known_names(), "config"])
+    option = token.partition("=")[0]
+    for attempt, _ in attempts:
+        if others := algorithms_with(attempt.removeprefix(f"{algo}.")):
+            raise UserError(f"No option {option} in {algo}: it is one of {' and '.join(others)}. See --algo.")
+    near = nearest(name, [*known_names(algo), "config", "jobs", "seeds"])
     hint = f" Did you mean {spelled(near)}?" if near else ""
-    raise UserError(f"No option {token.partition('=')[0]}.{hint} All options: raceway train --help.")
+    raise UserError(f"No option {option}.{hint} All options: raceway train --help.")
 
 
 def spelled(path: str) -> str:

@@ -42,8 +42,12 @@ def verbs() -> Parser:
     parser.set_defaults(parser=parser)
     added = parser.add_subparsers(dest="verb", required=True, metavar="verb", parser_class=Parser)
     added.add_parser("train", help="train an agent: raceway train CartPole-v1", add_help=False)
+    _add_resume(added)
     _add_eval(added)
     _add_play(added)
+    _add_plot(added)
+    _add_compare(added)
+    _add_export(added)
     _add_list(added)
     _add_graph(added)
     _add_doctor(added)
@@ -54,6 +58,21 @@ def _add(added: Any, name: str, about: str, run: Any) -> Parser:
     parser: Parser = added.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
     parser.set_defaults(run=run, parser=parser)
     return parser
+
+
+def _add_resume(added: Any) -> None:
+    parser = _add(added, "resume", "go on with a run that was stopped or killed", actions.resume)
+    parser.add_argument("folder", metavar="RUN", help="the folder of a run")
+    parser.add_argument("--anyway", action="store_true", help="even where versions or the CPU differ, and so the bits")
+    parser.add_argument("--total-steps", type=steps, metavar="N", help="train for so many steps in all")
+
+
+def steps(text: str) -> int:
+    """A number of steps, as people write them: 1e6 too."""
+    number = float(text)
+    if not number.is_integer() or number < 1:
+        raise ValueError
+    return int(number)
 
 
 def _add_eval(added: Any) -> None:
@@ -73,6 +92,41 @@ def _add_play(added: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the environment (default: 0)")
     parser.add_argument("--policy", choices=["best", "final"], help="which one (default: best, if there is one)")
     parser.add_argument("--video", metavar="FILE", help="write an .mp4 file even if there is a screen")
+
+
+def _add_export(added: Any) -> None:
+    parser = _add(added, "export", "write a run's policy to a file for other programs", actions.export)
+    parser.add_argument("folder", metavar="RUN", help="the folder of a run")
+    parser.add_argument("--to", choices=["onnx", "safetensors"], default="onnx", help="the format (default: onnx)")
+    parser.add_argument("--out", metavar="FILE", help="the file (default: policy.onnx, ..., in the run's folder)")
+    parser.add_argument("--policy", choices=["best", "final"], help="which one (default: best, if there is one)")
+
+
+def _add_plot(added: Any) -> None:
+    parser = _add(added, "plot", "draw learning curves of runs over steps and seconds", actions.plot)
+    _add_runs(parser)
+    parser.add_argument(
+        "--out", metavar="FILE", default=".", help="a .png, .svg or .pdf file, or a folder for both (default: here)"
+    )
+    parser.add_argument("--x", choices=["steps", "seconds", "both"], default="both", help="over what (default: both)")
+    parser.add_argument(
+        "--metric", default="episode/return", metavar="NAME", help="such as evaluation/return (default: episode/return)"
+    )
+
+
+def _add_compare(added: Any) -> None:
+    parser = _add(added, "compare", "compare what runs reached and how fast", actions.compare)
+    _add_runs(parser)
+    parser.add_argument("--at", type=float, metavar="RETURN", help="and when training first reached this")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print it for a page")
+    form.add_argument("--json", action="store_true", help="print it for a program")
+
+
+def _add_runs(parser: Parser) -> None:
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", help="a run's folder, a folder of runs or a pattern; LABEL=RUN names it"
+    )
 
 
 def _add_list(added: Any) -> None:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from collections.abc import Iterable
 
 import raceway
 from raceway.report.words import clock, count, number
+
+
+def resume(parsed: argparse.Namespace) -> None:
+    raceway.resume(parsed.folder, anyway=parsed.anyway, total_steps=parsed.total_steps)
 
 
 def evaluate(parsed: argparse.Namespace) -> int:
@@ -31,6 +38,35 @@ def play(parsed: argparse.Namespace) -> None:
         print(f"episode {index}: return {number(return_)}, {count(length)} steps")
     if played.video is not None:
         print(f"video: {played.video}")
+
+
+def export(parsed: argparse.Namespace) -> None:
+    path = raceway.export(parsed.folder, parsed.to, parsed.out, parsed.policy)
+    print(path)
+    if parsed.to == "safetensors":
+        print(path.with_suffix(".json"))
+
+
+def plot(parsed: argparse.Namespace) -> None:
+    drawn = raceway.plot(parsed.runs, parsed.out, x=parsed.x, metric=parsed.metric)
+    tell(drawn.notes)
+    for file in drawn.files:
+        print(file)
+
+
+def compare(parsed: argparse.Namespace) -> None:
+    found = raceway.compare(parsed.runs, at=parsed.at)
+    tell(found.notes)
+    if parsed.json:
+        print(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+    else:
+        print(found.markdown() if parsed.markdown else found)
+
+
+def tell(notes: Iterable[str]) -> None:
+    """What was left out is told beside the output, not in it."""
+    for note in notes:
+        print(f"raceway: {note}", file=sys.stderr)
 
 
 def list_(parsed: argparse.Namespace) -> None:

@@ -94,6 +94,7 @@ class Run:
         """The last one that was heard."""
         self._is_interrupted = False
         self._is_closing = False
+        self._has_begun = False
         self._is_over = False
         self._deadline = math.inf
         self._notes: list[str] = []
@@ -124,6 +125,9 @@ class Run:
                 began = time.perf_counter()
                 with self._host.lock:
                     self._coordinator.begin(self._start.stops)
+                with self._answered:
+                    self._has_begun = True
+                    self._answered.notify_all()
                 self._work(threads)
                 seconds = time.perf_counter() - began
             except StartupError as error:
@@ -144,6 +148,8 @@ class Run:
     def snapshot(self) -> Snapshot:
         if threading.get_ident() == self._caller or self._team.has_thread(threading.get_ident()):
             raise GraphError("snapshot() waits for the reactors, so it cannot be called by one, or in on_snapshot.")
+        with self._answered:  # cuts are numbered in the order in which they are asked for, and that of the end is first
+            self._answered.wait_for(lambda: self._has_begun or self._is_over)
         with self._host.lock:
             if self._is_closing or self._coordinator.is_finished or self._coordinator.failure:
                 raise GraphError("The run is over. Ask for its last state with run(snapshot_at_end=True).")

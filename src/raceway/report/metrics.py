@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import queue
+import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +14,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol
 
-from raceway.errors import MissingPackageError
+from raceway.errors import MissingPackageError, RunFolderError
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The lines of a metrics.jsonl. One that is torn at its end is passed over: its writer was killed."""
+    rows = []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict) or not {"step", "time"} <= row.keys():
+                raise ValueError("it lacks a step or a time")
+            rows.append(row)
+        except (ValueError, RecursionError) as error:
+            if number < len(lines):
+                raise RunFolderError(f"{path} is damaged in line {number}: {error}.") from None
+    return rows
 
 
 class _Sink(Protocol):
@@ -32,6 +49,9 @@ class MetricsLog:
     A line of metrics.jsonl is strict JSON: `{"step": 2048, "time": 1794806400.123, "train/entropy": 0.69}`; the
     time is the seconds since 1970. What is not finite becomes `null`. It is on disk, or with the system, when `write`
     returns. TensorBoard and Weights & Biases are served by a thread of their own, some moments later.
+
+    Lines that are there already, of a run that goes on, stay, and TensorBoard's events are made of them anew: whatever
+    had been written after them is gone.
     """
 
     def __init__(self, directory: Path | str, tensorboard: bool = True, wandb_project: str | None = None) -> None:
@@ -39,8 +59,10 @@ class MetricsLog:
         self._directory.mkdir(parents=True, exist_ok=True)
         # Where a package is missing, that is said now, not by a thread later.
         sinks: list[_Sink] = [] if wandb_project is None else [_Wandb(self._directory, wandb_project)]
-        self._file: IO[str] | None = (self._directory / "metrics.jsonl").open("a", encoding="utf-8")
-        self._thread = _Writer(self._directory / "tensorboard" if tensorboard else None, sinks)
+        path = self._directory / "metrics.jsonl"
+        earlier = read_rows(path) if tensorboard and path.exists() else []
+        self._file: IO[bytes] | None = path.open("ab")
+        self._thread = _Writer(self._directory / "tensorboard" if tensorboard else None, earlier, sinks)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """One line. Names with a slash are grouped by what is before it: `train/entropy`."""
@@ -49,9 +71,16 @@ class MetricsLog:
         numbers = {name: float(value) for name, value in values.items()}
         line = {"step": int(step), "time": round(time.time(), 3)}
         finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
-        self._file.write(json.dumps(line | finite, allow_nan=False) + "\n")
+        self._file.write((json.dumps(line | finite, allow_nan=False) + "\n").encode())
         self._file.flush()
         self._thread.put(int(step), numbers)
+
+    @property
+    def num_bytes(self) -> int:
+        """How long metrics.jsonl is by now."""
+        if self._file is None:
+            raise ValueError("the metrics log is closed.")
+        return self._file.tell()
 
     @property
     def troubles(self) -> list[str]:
@@ -78,8 +107,9 @@ class _Writer:
     """A thread that serves the sinks in turn. Training does not end because a disk is full: a sink that fails is left
     out from then on, and what it said is kept."""
 
-    def __init__(self, tensorboard: Path | None, sinks: list[_Sink]) -> None:
+    def __init__(self, tensorboard: Path | None, earlier: list[dict[str, Any]], sinks: list[_Sink]) -> None:
         self.troubles: list[str] = []
+        self._earlier = earlier
         self._tensorboard = tensorboard
         self._sinks = sinks
         self._lines: queue.SimpleQueue[tuple[int, float, dict[str, float]] | None] = queue.SimpleQueue()
@@ -101,7 +131,7 @@ class _Writer:
     def _serve(self) -> None:
         if self._tensorboard is not None:  # imported here, for that takes its time
             directory = self._tensorboard
-            self._try("TensorBoard", lambda: self._sinks.append(_TensorBoard(directory)))
+            self._try("TensorBoard", lambda: self._sinks.append(_TensorBoard(directory, self._earlier)))
         while (line := self._lines.get()) is not None:
             for sink in list(self._sinks):
                 if not self._try(sink.name, partial(sink.write, *line)):
@@ -123,15 +153,19 @@ class _TensorBoard:
 
     name = "TensorBoard"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, earlier: list[dict[str, Any]]) -> None:
         from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.proto.summary_pb2 import Summary
 
         self._event, self._summary = Event, Summary
+        shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True, exist_ok=True)
         # Without the library's own thread: when that has failed, whoever writes waits for ever.
         self._writer = EventsWriter(str(directory / "events"))
+        for row in earlier:
+            values = {name: math.nan if value is None else value for name, value in row.items()}
+            self.write(int(values.pop("step")), values.pop("time"), values)
 
     def write(self, step: int, moment: float, values: Mapping[str, float]) -> None:
         points = [self._summary.Value(tag=name, simple_value=value) for name, value in values.items()]

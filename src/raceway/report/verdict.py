@@ -36,7 +36,7 @@ def verdict(
     if wait >= 0.3 and wait >= max(collect, learn):
         return (
             f"Handing over: nobody is at work for {wait:.0%} of the time; rounds are too short. "
-            "More steps a round (--ppo.n-steps) would help."
+            "More steps a round (--n-steps) would help."
         )
     if schedule == "serial":
         return _of_turns(collect, learn, cpus)

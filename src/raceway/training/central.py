@@ -6,7 +6,7 @@ is computed does not depend on who was ready when.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, perf_counter
@@ -31,17 +31,21 @@ class Actor(Protocol):
     """A policy as central inference calls it, on a whole group. Its arrays are NumPy's or JAX's."""
 
     num_logits: int
+    memory_size: int
+    """How many numbers it remembers of each environment; 0: none, and `memory` is None everywhere."""
 
-    def prepare(self, obs: Any, mask: Any, envs: np.ndarray, greedy: bool) -> None:
+    def prepare(self, obs: Any, mask: Any, envs: np.ndarray, greedy: bool, memory: Any) -> None:
         """Whatever takes long the first time."""
 
     def put(self, params: np.ndarray, scaling: Scaling | None) -> Any:
         """The weights, where they are computed with."""
 
-    def act(self, weights: Any, obs: Any, mask: Any, envs: np.ndarray, step: int, greedy: bool) -> tuple[Any, ...]:
-        """Actions, their log-probabilities, and values."""
+    def act(
+        self, weights: Any, obs: Any, mask: Any, envs: np.ndarray, step: int, greedy: bool, memory: Any
+    ) -> tuple[Any, ...]:
+        """Actions, their log-probabilities, values, and what is remembered from then on."""
 
-    def value(self, weights: Any, obs: Any) -> Any: ...
+    def value(self, weights: Any, obs: Any, memory: Any) -> Any: ...
 
 
 class CentralSampler:
@@ -59,24 +63,34 @@ class CentralSampler:
         sizes = group_sizes(sampling, self._group_size)
         threads = min(len(sizes), sampling.num_workers or len(sizes))
         self._groups = [
-            Group(self._make(size, len(sizes)), sum(sizes[:index]), sampling.action_masks)
+            Group(self._make(size, len(sizes)), sum(sizes[:index]), sampling.action_masks, self._actor.memory_size)
             for index, size in enumerate(sizes)
         ]
         self.restart()
         self._shape = self._shape_of(self._groups[0].env)
         for group in self._groups[:1]:
             group.begin(self._shape.slots(np.zeros))
-            self._actor.prepare(group.observations, group.mask, group.envs, sampling.greedy)
+            self._actor.prepare(group.observations, group.mask, group.envs, sampling.greedy, group.memory)
         self._ready: SimpleQueue[tuple[Group, BaseException | None]] = SimpleQueue()
         self._waiting: SimpleQueue[Group | None] = SimpleQueue()
         self._threads = [Thread(target=self._work, daemon=True) for _ in range(threads)] if len(sizes) > 1 else []
         for thread in self._threads:
             thread.start()
 
-    def restart(self) -> None:
-        """Begins again, with the seeds of the beginning."""
+    def restart(self, purpose: str | None = None) -> None:
+        """Begins again, with the seeds of the beginning, or those for another purpose."""
         for group in self._groups:
-            group.restart(env_seed(self._sampling.seed, self._sampling.purpose))
+            group.restart(env_seed(self._sampling.seed, purpose or self._sampling.purpose))
+
+    def save(self) -> dict[str, Any] | None:
+        """Of every group, if their environments can tell."""
+        states = [group.save() for group in self._groups]
+        return None if any(state is None for state in states) else {"groups": states}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """What `save` gave."""
+        for group, its in zip(self._groups, state["groups"], strict=True):
+            group.load(its)
 
     def _make(self, size: int, groups: int) -> VectorEnv:
         sampling = self._sampling
@@ -92,6 +106,7 @@ class CentralSampler:
             sum(group.size for group in self._groups),
             num_logits=self._actor.num_logits if has_masks else None,
             marks_valid=self._groups[0].resets_later,
+            memory_size=self._actor.memory_size,
         )
 
     def collect(self, weights: Weights, round_: int, empty: Empty) -> tuple[Rollout, Episodes]:
@@ -109,12 +124,12 @@ class CentralSampler:
             if error is not None:
                 raise error
             if (last := group.last_observations()) is not None:
-                group.keep_last_values(np.asarray(self._actor.value(here, last)))
+                group.keep_last_values(np.asarray(self._actor.value(here, last, group.memory)))
             group.advance()
             if group.time < self._sampling.num_steps:
                 self._serve(group, here, first_step)
             else:
-                group.end(np.asarray(self._actor.value(here, group.observations)))
+                group.end(np.asarray(self._actor.value(here, group.observations, group.memory)))
                 at_work -= 1
         infos = mean_infos(group.info_sums for group in self._groups)
         return slots.rollout(weights), slots.episodes(infos, perf_counter() - start)
@@ -122,9 +137,11 @@ class CentralSampler:
     def _serve(self, group: Group, weights: Any, first_step: int) -> None:
         """Computes a group's actions and lets it step."""
         step = first_step + group.time
-        results = self._actor.act(weights, group.observations, group.mask, group.envs, step, self._sampling.greedy)
-        actions, log_probs, values = (np.asarray(each) for each in results)
-        group.keep_actions(actions, log_probs, values)
+        given = group.observations, group.mask, group.envs, step, self._sampling.greedy, group.memory
+        *results, memory = self._actor.act(weights, *given)
+        group.keep_actions(*(np.asarray(each) for each in results))
+        if memory is not None:
+            group.memory = np.asarray(memory)
         if self._threads:
             self._waiting.put(group)
         else:

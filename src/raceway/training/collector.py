@@ -2,41 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
-from raceway.algos.rollout import Episodes, Rollout, Weights
-from raceway.errors import DivergedError
-from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
+from raceway.algos.rollout import Collected, Weights
+from raceway.errors import DivergedError, RunFolderError
+from raceway.graph import Effect, Input, Output, Reactor, Timer, reaction, shutdown, startup
 from raceway.training.sampler import Sampler
+
+MakeSampler = Callable[[dict[str, Any], str], Sampler]
+"""Of arguments for the environments, and of what their seeds are for."""
 
 
 class Collector(Reactor):
-    """Turns weights into rollouts."""
+    """Turns weights into rollouts, one a round: under those of the round, or the newest if they come as they like."""
 
+    round_begins = Timer()
     weights = Input[Weights]()
-    rollout = Output[Rollout]()
-    episodes = Output[Episodes]()
+    collected = Output[Collected]()
 
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
-        self._is_open = False
+    def __init__(self, make_sampler: MakeSampler) -> None:
+        self._make_sampler = make_sampler
+        self._env_args: dict[str, Any] = {}
+        self._purpose = "training"
+        self._sampler: Sampler | None = None
 
     @reaction(startup)
     def open(self) -> None:
-        self._sampler.open()
-        self._is_open = True
+        sampler = self._make_sampler(self._env_args, self._purpose)
+        sampler.open()
+        self._sampler = sampler
 
-    @reaction(weights, effects=(rollout, episodes))
-    def collect(self, weights: Weights) -> Iterator[Effect[Any]]:
+    @reaction(round_begins, uses=weights, effects=collected)
+    def collect(self, weights: Weights | None) -> Effect[Collected]:
+        assert weights is not None
+        if (weights.env_args or {}) != self._env_args:
+            self._change(weights.env_args or {}, f"training from round {self.round}")
+        assert self._sampler is not None
         try:
-            rollout, episodes = self._sampler.collect(weights, self.round, self.rollout.empty)
+            rollout, episodes = self._sampler.collect(weights, self.round, self.collected.empty)
         except FloatingPointError as error:
             raise DivergedError(f"Round {self.round}: {error}") from None
-        yield self.rollout(rollout)
-        yield self.episodes(episodes)
+        return self.collected(Collected(rollout, episodes))
+
+    def _change(self, env_args: dict[str, Any], purpose: str) -> None:
+        """Goes on with other environments, which have seeds of their own."""
+        self.close()
+        self._env_args, self._purpose = env_args, purpose
+        self.open()
+
+    def save(self) -> dict[str, Any]:
+        assert self._sampler is not None
+        return {"env_args": self._env_args, "purpose": self._purpose, "round": self.round,
+                "sampler": self._sampler.save()}  # fmt: skip
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Where environments cannot tell their state, new episodes begin, with seeds that no others have."""
+        try:
+            saved = state["sampler"]
+            if (state["env_args"], state["purpose"]) != (self._env_args, self._purpose):
+                self._change(state["env_args"], state["purpose"])
+            assert self._sampler is not None
+            if saved is None:
+                self._sampler.restart(f"resumed after round {int(state['round'])}")
+            else:
+                self._sampler.load(saved)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunFolderError(f"The checkpoint's environments do not fit this run: {error}") from None
 
     @reaction(shutdown)
     def close(self) -> None:
-        if self._is_open:  # or opening it failed, and that is the error to tell
+        if self._sampler is not None:  # or opening it failed, and that is the error to tell
             self._sampler.close()
+            self._sampler = None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from raceway.algos.configs import NetworkConfig, PPOConfig
+from raceway.algos.configs import A2CConfig, AlgorithmConfig, ImpalaConfig, NetworkConfig, PPOConfig
 from raceway.errors import SettingError
 from raceway.names import did_you_mean
 from raceway.training.settings import fitted, types_of
@@ -16,8 +16,15 @@ from raceway.training.settings import fitted, types_of
 _NUMBER = "number"
 """Marks what JSON has no number for: infinity, and what is none."""
 
-ALGORITHMS: Mapping[str, str] = {"ppo": "Proximal Policy Optimization (Schulman et al. 2017)"}
+ALGORITHMS: Mapping[str, str] = {
+    "ppo": "Proximal Policy Optimization (Schulman et al. 2017)",
+    "a2c": "Advantage Actor-Critic (Mnih et al. 2016), with HTS-RL's delayed gradient (Liu et al. 2020)",
+    "impala": "Importance Weighted Actor-Learner Architecture, V-trace (Espeholt et al. 2018)",
+}
 """What `algo` may be. Each has a group of settings of the same name."""
+
+SCHEDULES: Mapping[str, Literal["concurrent", "serial", "async"]] = {"impala": "async"}
+"""The schedule of those algorithms that are made for another than the usual one."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +50,30 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
+class CheckpointConfig:
+    """Checkpoints: what a run is resumed from after it was stopped or killed."""
+
+    enabled: bool = True
+    """Whether to write any. Without them a run that is killed begins again."""
+    interval_s: float = 30.0
+    """Seconds from one to the next. Training goes on meanwhile."""
+    keep: int = 2
+    """How many are kept: the last ones. The best policy is kept beside them."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, "checkpoint.keep", self.keep)
+        if not self.interval_s > 0:
+            raise SettingError(f"checkpoint.interval_s={self.interval_s} must be above 0.")
+
+
+@dataclass(frozen=True)
 class LogConfig:
     """What a run leaves behind, and what it says meanwhile."""
 
     directory: str = "runs"
     """Where run folders go: <directory>/<env>/<algo>-<seed>-<time>."""
     name: str | None = None
-    """The run folder's own name instead of <algo>-<seed>-<time>."""
+    """The run folder's own name instead of <algo>-<seed>-<time>. A run of that name that is there goes on."""
     tensorboard: bool = True
     """Whether to write TensorBoard events, beside metrics.jsonl."""
     wandb_project: str | None = None
@@ -76,8 +100,10 @@ class TrainConfig:
     """Its keyword arguments."""
     algo: str = "ppo"
     """The algorithm (raceway list algos)."""
-    schedule: Literal["concurrent", "serial"] = "concurrent"
-    """concurrent: collect while learning, always one update behind. serial: collect and learn in turns."""
+    schedule: Literal["concurrent", "serial", "async"] = "concurrent"
+    """concurrent: collect while learning, one update behind. serial: in turns. async: at any lag, not reproducible."""
+    queue: int = 2
+    """async: rounds that may wait for the learner, the one that it learns from included."""
     seed: int = 1
     """The same seed gives the same bits, whatever the number of workers."""
     total_steps: int = 1_000_000
@@ -98,22 +124,26 @@ class TrainConfig:
     """Whether to start from the settings that are known to work for the environment (raceway list presets)."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """Settings of PPO."""
+    a2c: A2CConfig = field(default_factory=A2CConfig)
+    """Settings of A2C."""
+    impala: ImpalaConfig = field(default_factory=ImpalaConfig)
+    """Settings of IMPALA."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
     """The shape of policy and value function."""
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     """Evaluation beside training."""
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    """What a run is resumed from."""
     log: LogConfig = field(default_factory=LogConfig)
     """What is written and said."""
 
     def __post_init__(self) -> None:
-        if self.algo not in ALGORITHMS:
-            there_are = f"There are: {', '.join(ALGORITHMS)}."
-            raise SettingError(f"No algorithm {self.algo!r}.{did_you_mean(self.algo, ALGORITHMS)} {there_are}")
+        check_algorithm(self.algo)
         if not self.env:
             raise SettingError("env is empty. Name an environment, such as CartPole-v1 (raceway list envs).")
         if not 0 <= self.seed < 2**64:
             raise SettingError(f"seed={self.seed} is out of range. Use a number from 0 to 2**64 - 1.")
-        for name in ("total_steps", "num_envs", "num_workers", "group_size"):
+        for name in ("total_steps", "num_envs", "num_workers", "group_size", "queue"):
             _at_least(1, name, getattr(self, name))
         if self.group_size is not None and self.num_envs % self.group_size:
             divisors = [str(n) for n in range(1, self.num_envs + 1) if self.num_envs % n == 0]
@@ -122,14 +152,28 @@ class TrainConfig:
                 f"Use {', '.join(divisors[:-1]) + ' or ' if divisors[1:] else ''}{divisors[-1]}."
             )
 
+    @property
+    def algorithm(self) -> AlgorithmConfig:
+        """The settings of the algorithm that was chosen."""
+        chosen: AlgorithmConfig = getattr(self, self.algo)
+        return chosen
+
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return _plain(dataclasses.asdict(self))
+        """As plain data, for JSON. Of the algorithms' settings only those of the chosen one are in it."""
+        values = dataclasses.asdict(self)
+        return _plain({name: values[name] for name in values if name not in ALGORITHMS or name == self.algo})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
         """What `to_dict` gave. Settings that it lacks have their defaults."""
         return _built(cls, _restored(values), "")
+
+
+def check_algorithm(name: Any) -> None:
+    """Refuses one that there is not."""
+    if name not in ALGORITHMS:
+        near = did_you_mean(str(name), ALGORITHMS)
+        raise SettingError(f"No algorithm {name!r}.{near} There are: {', '.join(ALGORITHMS)}.")
 
 
 def _built(kind: Any, values: Mapping[str, Any], prefix: str) -> Any:

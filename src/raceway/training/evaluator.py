@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from dataclasses import asdict
+from typing import Any
 
 from raceway.algos.rollout import Weights
+from raceway.errors import RunFolderError
 from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
 from raceway.training.evaluation import Evaluation, Trial, evaluate_weights
 from raceway.training.policy_files import Best
@@ -44,12 +47,23 @@ class Evaluator(Reactor):
         self._is_open = True
 
     @reaction(candidate, effects=evaluations)
-    def evaluate(self, candidate: Weights) -> Effect[list[Evaluation]]:
+    def evaluate(self, candidate: Weights) -> Effect[list[Evaluation]] | None:
+        if self._evaluations and self._evaluations[-1].version == candidate.version:
+            return None  # a resumed run brings the last one again
         steps = candidate.version * self._steps_per_round
         found = evaluate_weights(self._sampler, candidate, self._trial, steps)
         self._best.offer(candidate, found)
         self._evaluations.append(found)
         return self.evaluations(list(self._evaluations))
+
+    def save(self) -> dict[str, Any]:
+        return {"evaluations": [asdict(each) for each in self._evaluations]}
+
+    def load(self, state: dict[str, Any]) -> None:
+        try:
+            self._evaluations = [Evaluation(**each) for each in state["evaluations"]]
+        except (KeyError, TypeError) as error:
+            raise RunFolderError(f"The checkpoint's evaluations are none: {error}") from None
 
     @reaction(shutdown)
     def close(self) -> None:

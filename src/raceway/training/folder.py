@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import stat
 import time
 import uuid
 from collections.abc import Mapping
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 
 POLICY_FACTS = "policy.json"
 
+_DTYPES = (
+    "bool",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    "float16",
+    "float32",
+    "float64",
+)
+
+LARGEST_TEXT = 1 << 26
+"""Bytes of a JSON file. No run has one that comes near, and one that is read must fit in memory many times over."""
+
 
 class RunFolder:
     """`runs/<env>/<algo>-<seed>-<time>/` and what is in it."""
@@ -30,21 +42,36 @@ class RunFolder:
         self.path = path
 
     @classmethod
-    def create(cls, config: TrainConfig) -> RunFolder:
-        """A new folder with the settings and the facts of the system in it."""
-        parent = Path(config.log.directory) / _folder_name(config.env)
-        name = config.log.name or f"{config.algo}-{config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
+    def at(cls, config: TrainConfig) -> RunFolder:
+        """The folder for a run with these settings: of its name, whether it was there or not, or else a new one."""
+        parent = cls.parent_for(config)
         try:
             parent.mkdir(parents=True, exist_ok=True)
-            folder = cls(_new_directory(parent, name))
-            folder.videos.mkdir()
+            if config.log.name is None:
+                name = f"{config.algo}-{config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
+                return cls(_new_directory(parent, name))
+            (parent / config.log.name).mkdir(exist_ok=True)
         except OSError as error:
             raise RunFolderError(
                 f"No run folder can be made in {parent}: {error.strerror}. Name another place: --log.directory."
             ) from None
-        write_json(folder.system, system_facts())
-        write_json(folder.config, config.to_dict())  # last, for this is what makes it a run folder
-        return folder
+        return cls(parent / config.log.name)
+
+    @staticmethod
+    def parent_for(config: TrainConfig) -> Path:
+        """Where the folders of runs with these settings go."""
+        return Path(config.log.directory) / _folder_name(config.env)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is a run in it."""
+        return self.config.is_file()
+
+    def begin(self, config: TrainConfig) -> None:
+        """Writes the settings and the facts of the system."""
+        self.videos.mkdir(exist_ok=True)
+        write_json(self.system, system_facts())
+        write_json(self.config, config.to_dict())  # last, for this is what makes it a run folder
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> RunFolder:
@@ -104,6 +131,21 @@ class RunFolder:
         return self.path / "final"
 
     @property
+    def checkpoints(self) -> Path:
+        """What the run is resumed from."""
+        return self.path / "checkpoints"
+
+    @property
+    def outcome(self) -> Path:
+        """What came of the run; it is there when the run is finished."""
+        return self.path / "outcome.json"
+
+    @property
+    def resumed(self) -> Path:
+        """A line for each time that the run was resumed."""
+        return self.path / "resumed.jsonl"
+
+    @property
     def videos(self) -> Path:
         return self.path / "videos"
 
@@ -156,11 +198,14 @@ def _why_not_a_run(path: Path) -> str:
 
 def read_json(path: Path) -> Any:
     """What is in a JSON file of a run folder."""
+    return parse_json(read_whole(path, LARGEST_TEXT), path)
+
+
+def parse_json(content: bytes, path: Path) -> Any:
+    """What the content of a file, at `path`, says."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
+        return json.loads(content.decode())
+    except (ValueError, RecursionError) as error:
         raise RunFolderError(f"{path} is damaged: {error}.") from None
 
 
@@ -171,22 +216,67 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Writes arrays as safetensors, whole or not at all."""
+    write_whole(path, pack_arrays(arrays))
+
+
+def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """The content of a safetensors file."""
     from safetensors.numpy import save
 
-    write_whole(path, save({name: np.asarray(array, order="C") for name, array in arrays.items()}))
+    for name, array in arrays.items():
+        if array.dtype.name not in _DTYPES:
+            raise TypeError(
+                f"{name!r} is of {array.dtype}, which cannot be stored. Make it one of {', '.join(_DTYPES)}."
+            )
+    return save({name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """What `write_arrays` wrote."""
+    return unpack_arrays(read_whole(path), path)
+
+
+def unpack_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
+    """The arrays in the content of a file, at `path`."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
-        return load(path.read_bytes())
+        arrays = load(content)
+    except KeyError as error:
+        raise RunFolderError(
+            f"{path} is damaged: it has numbers of the kind {error}, which are not used here."
+        ) from None
+    except (SafetensorError, ValueError, MemoryError) as error:
+        raise RunFolderError(f"{path} is damaged: {error}.") from None
+    for name, array in arrays.items():
+        if array.dtype == bool and (array.view(np.uint8) > 1).any():
+            raise RunFolderError(f"{path} is damaged: {name!r} has truth values that are neither true nor false.")
+    return arrays
+
+
+def read_whole(path: Path, most: int | None = None) -> bytes:
+    """What is in a file, if that is `most` bytes or less. A pipe, device or folder in its place is not waited for."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
         raise RunFolderError(f"{path} cannot be read: {error.strerror}.") from None
-    except SafetensorError as error:
-        raise RunFolderError(f"{path} is damaged: {error}.") from None
+    try:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            raise RunFolderError(f"{path} cannot be read: it is not a file.")
+        if most is not None and facts.st_size > most:
+            raise RunFolderError(f"{path} is damaged: {facts.st_size:,} bytes, where at most {most:,} can be meant.")
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(-1 if most is None else most)
+    except RunFolderError:
+        raise
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}.") from None
+    except MemoryError:
+        raise RunFolderError(f"{path} cannot be read: it is larger than the memory.") from None
+    finally:
+        os.close(handle)
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -202,10 +292,11 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Makes the names in it last, as fsync does a file's content."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from raceway.algos.spaces import action_parts, counted_from_zero, environment_actions
 from raceway.errors import SettingError
+from raceway.training.env_states import load_vector, save_vector
 from raceway.training.slots import Slots, read, write
 
 InfoSums = dict[str, tuple[float, int]]
@@ -22,7 +23,7 @@ _NOT_METRICS = frozenset({"episode", "final_obs", "final_info", "env_id", "fault
 class Group:
     """A vector environment with a place in the round: columns `first` to `first + size`."""
 
-    def __init__(self, env: VectorEnv, first: int, heeds_masks: bool) -> None:
+    def __init__(self, env: VectorEnv, first: int, heeds_masks: bool, memory_size: int = 0) -> None:
         self.is_stepping = False
         self.env = env
         self.size = env.num_envs
@@ -33,6 +34,7 @@ class Group:
         self.resets_later = mode == AutoresetMode.NEXT_STEP
         self._resets_itself = mode != AutoresetMode.DISABLED
         self._heeds_masks = heeds_masks
+        self._memory_size = memory_size
         self._num_logits = action_parts(env.single_action_space).num_logits
         self._from_zero = counted_from_zero(env.single_observation_space)
         self._for_env = environment_actions(env.single_action_space)
@@ -43,12 +45,39 @@ class Group:
         self._returns = np.zeros(self.size)
         self._lengths = np.zeros(self.size, np.int32)
         self._is_resetting = np.zeros(self.size, bool)
+        # [size, H] what the policy remembers of the episodes that are under way.
+        self.memory = np.zeros((self.size, self._memory_size), np.float32) if self._memory_size else None
         obs, infos = self.env.reset(seed=first_seed + self._columns.start)
         self._current = self._from_zero(obs)
         self.mask: np.ndarray | None = None
         if self._heeds_masks and "action_mask" in infos:
             self.mask = np.ones((self.size, self._num_logits), bool)
             self._look_for_masks(infos)
+
+    def save(self) -> dict[str, Any] | None:
+        """All that the next round depends on; None if the environments cannot tell their state."""
+        envs = save_vector(self.env)
+        if envs is None:
+            return None
+        return {
+            "envs": envs,
+            "current": self._current,
+            "returns": self._returns,
+            "lengths": self._lengths,
+            "is_resetting": self._is_resetting,
+            "mask": self.mask,
+            "memory": self.memory,
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """What `save` gave, of such a group."""
+        load_vector(self.env, state["envs"])
+        self._current = _like(self._current, state["current"], "current")
+        self._returns = _like(self._returns, state["returns"], "returns")
+        self._lengths = _like(self._lengths, state["lengths"], "lengths")
+        self._is_resetting = _like(self._is_resetting, state["is_resetting"], "is_resetting")
+        self.mask = None if self.mask is None else _like(self.mask, state["mask"], "mask")
+        self.memory = None if self.memory is None else _like(self.memory, state["memory"], "memory")
 
     @property
     def observations(self) -> Any:
@@ -61,6 +90,8 @@ class Group:
         self.time = 0
         self.info_sums = {}
         write(slots.obs, (0, self._columns), self._current)
+        if slots.memory is not None:
+            slots.memory[self._columns] = self.memory
 
     def keep_actions(self, actions: np.ndarray, log_probs: np.ndarray, values: np.ndarray) -> None:
         """Writes what the policy has drawn. What is not finite never reaches an environment."""
@@ -130,6 +161,7 @@ class Group:
         self._count(here, rewards, ended if any_ended else None)
         if infos:
             _add_infos(self.info_sums, infos, self.size, ended)
+        self._forget(self._is_resetting if self.resets_later else ended)
         if self.resets_later:
             self._is_resetting = ended
         elif any_ended and not self._resets_itself:
@@ -139,6 +171,11 @@ class Group:
         self._current = self._from_zero(obs)
         self.time += 1
         write(slots.obs, (self.time, self._columns), self._current)
+
+    def _forget(self, begun: np.ndarray) -> None:
+        """An episode begins with nothing remembered."""
+        if self.memory is not None and begun.any():
+            self.memory = np.where(begun[:, None], np.float32(0), self.memory)
 
     def _count(self, here: Any, rewards: np.ndarray, ended: np.ndarray | None) -> None:
         self._returns += rewards
@@ -195,6 +232,19 @@ def _add_infos(sums: InfoSums, infos: Mapping[str, Any], size: int, ended: np.nd
         there = values[counted if present is None else counted & present]
         before, count = sums.get(name, (0.0, 0))
         sums[name] = before + float(there.sum(dtype=np.float64)), count + len(there)
+
+
+def _like(present: Any, saved: Any, name: str) -> Any:
+    """What was saved, if it is of the same kind as what is there."""
+    if isinstance(present, dict):
+        return {key: _like(part, saved[key], f"{name}.{key}") for key, part in present.items()}
+    if isinstance(present, tuple):
+        parts = zip(present, saved, strict=True)
+        return tuple(_like(part, its, f"{name}.{index}") for index, (part, its) in enumerate(parts))
+    here, array = np.asarray(present), np.asarray(saved)
+    if (array.dtype, array.shape) != (here.dtype, here.shape):
+        raise ValueError(f"{name} is {array.dtype}{list(array.shape)}, not {here.dtype}{list(here.shape)}.")
+    return array.copy()
 
 
 def _arrays(tree: Any) -> Iterator[np.ndarray]:

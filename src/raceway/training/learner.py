@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from raceway.algos.algorithm import FINITE_METRICS, Algorithm
 from raceway.algos.moments import Normaliser
-from raceway.algos.ppo import PPO
-from raceway.algos.rollout import Rollout, Weights
-from raceway.errors import DivergedError
+from raceway.algos.rollout import Collected, Episodes, Rollout, Weights
+from raceway.errors import DivergedError, RunFolderError, SettingError
 from raceway.graph import Effect, Input, Output, Reactor, reaction, startup
+from raceway.training.callbacks import Director
 from raceway.training.chain import BEGINNING, link
 from raceway.training.dump import write_dump
 from raceway.training.slots import Shape
-
-_MUST_BE_FINITE = ("policy_loss", "value_loss", "entropy", "gradient_norm")
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,14 @@ class Progress:
     """The hash chain's line."""
     seconds: float
     """How long it took."""
+    episodes: Episodes
+    """Those that ended in the round that it learned from."""
 
 
 class Learner(Reactor):
     """Turns rollouts into weights, one update after the other."""
 
-    rollout = Input[Rollout]()
+    collected = Input[Collected]()
     weights = Output[Weights]()
     candidate = Output[Weights]()
     """Now and then: weights to be evaluated."""
@@ -48,13 +49,14 @@ class Learner(Reactor):
 
     def __init__(
         self,
-        algorithm: PPO,
+        algorithm: Algorithm,
         seed: int,
         normaliser: Normaliser,
         shape: Shape,
         rounds: int,
         candidate_every: int,
         dumps: Path | None,
+        director: Director,
     ) -> None:
         self._algorithm = algorithm
         self._seed = seed
@@ -64,6 +66,7 @@ class Learner(Reactor):
         self._rounds = rounds
         self._candidate_every = candidate_every
         self._dumps = dumps
+        self._director = director
         self._version = 0
         self._digest = BEGINNING
 
@@ -72,7 +75,7 @@ class Learner(Reactor):
         """The weights after the last update."""
         # A copy: the parameters' own memory is used again by later updates.
         params = np.array(self._algorithm.policy(self._state))
-        return Weights(self._version, params, self._normaliser.scaling())
+        return Weights(self._version, params, self._normaliser.scaling(), self._director.control.env_args)
 
     @property
     def digest(self) -> str:
@@ -85,21 +88,57 @@ class Learner(Reactor):
         example = self._shape.slots(np.zeros).rollout(self.current)
         self._algorithm.update(self._state, example, 0.0, self._seed, 0)
 
-    @reaction(rollout, effects=(weights, candidate, progress))
-    def learn(self, rollout: Rollout) -> Iterator[Effect[Any]]:
+    @reaction(collected, effects=(weights, candidate, progress))
+    def learn(self, collected: Collected) -> Iterator[Effect[Any]]:
         start = perf_counter()
+        rollout, episodes = collected.rollout, collected.episodes
         lag = self._version - rollout.version
         metrics = self._update(rollout)
+        values = self._consult(episodes, metrics) if self._director.callbacks else None
         current = self.current
         yield self.weights(current)
         if self._is_candidate(self.round + 1):
             yield self.candidate(current)
         # What follows is off the collector's way.
         self._digest = link(self._digest, rollout, current.params)
-        applied = metrics.pop("applied")
-        values = {name: _mean(value, applied) for name, value in metrics.items()}
-        values["applied"] = float(applied.mean())
-        yield self.progress(Progress(self.round, lag, values, self._digest, perf_counter() - start))
+        values = values or _means(metrics)
+        yield self.progress(Progress(self.round, lag, values, self._digest, perf_counter() - start, episodes))
+
+    def _consult(self, episodes: Episodes, metrics: dict[str, np.ndarray]) -> dict[str, float]:
+        """Asks the callbacks, and heeds them before the weights go out."""
+        values = _means(metrics)
+        steps = (self.round + 1) * self._shape.num_steps * self._shape.num_envs
+        self._director.on_round(self.round, steps, (self.round + 1) / self._rounds, episodes, values)
+        control = self._director.control
+        if control.learning_rate is not None:
+            if self._algorithm.config.lr_schedule == "linear":
+                raise SettingError(
+                    f"A callback has set learning_rate={control.learning_rate}, but lr_schedule='linear' sets it with "
+                    "every update. Train with lr_schedule='constant'."
+                )
+            self._state = self._algorithm.with_learning_rate(self._state, control.learning_rate)
+        if control.is_stopping:
+            self.stop()
+        return values
+
+    def save(self) -> dict[str, Any]:
+        return {
+            "algorithm": self._algorithm.save(self._state),
+            "normaliser": self._normaliser.save(),
+            "director": self._director.save(),
+            "version": self._version,
+            "digest": self._digest,
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        try:
+            self._state = self._algorithm.load(state["algorithm"])
+            self._normaliser.load(state["normaliser"])
+            self._director.load(state["director"])
+            self._version = int(state["version"])
+            self._digest = str(state["digest"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RunFolderError(f"The checkpoint's learner does not fit this run: {error}") from None
 
     def _is_candidate(self, rounds: int) -> bool:
         """The weights of the end are evaluated when training is over."""
@@ -113,7 +152,7 @@ class Learner(Reactor):
         # The call returns before it has read the rollout, whose memory is used again: the metrics are waited for.
         state, found = self._algorithm.update(before, scaled, self.round / self._rounds, self._seed, self.round)
         metrics = {name: np.asarray(value) for name, value in found.items()}
-        if not all(np.isfinite(metrics[name]).all() for name in _MUST_BE_FINITE):
+        if not all(np.isfinite(metrics[name]).all() for name in FINITE_METRICS):
             raise self._diverged(before, scaled, metrics)
         self._state = state
         self._version += 1
@@ -130,6 +169,13 @@ class Learner(Reactor):
             f"Round {self.round}: {culprit}.{where} A lower learning_rate, a smaller max_grad_norm or normalised "
             "observations and rewards may help; if the environment gives NaN, mend it there."
         )
+
+
+def _means(metrics: dict[str, np.ndarray]) -> dict[str, float]:
+    """The metrics of a round."""
+    applied = metrics["applied"]
+    values = {name: _mean(value, applied) for name, value in metrics.items() if name != "applied"}
+    return {**values, "applied": float(applied.mean())}
 
 
 def _mean(value: np.ndarray, applied: np.ndarray) -> float:

@@ -16,6 +16,9 @@ from raceway.algos.spaces import action_parts, flatten
 class NativeActor:
     """The same numbers as with the policy in the worker, to the bit, whatever the groups."""
 
+    memory_size = 0
+    """It runs no recurrent networks."""
+
     def __init__(self, layout: Mapping[str, Any], observation_space: Space, action_space: Space, seed: int) -> None:
         parts = action_parts(action_space)
         self.num_logits = parts.num_logits
@@ -24,23 +27,25 @@ class NativeActor:
         self._space = observation_space
         self._seed = seed
 
-    def prepare(self, obs: Any, mask: Any, envs: np.ndarray, greedy: bool) -> None:
+    def prepare(self, obs: Any, mask: Any, envs: np.ndarray, greedy: bool, memory: None) -> None:
         """There is nothing to prepare."""
 
     def put(self, params: np.ndarray, scaling: Scaling | None) -> None:
         """Loads the weights."""
         self._policy.load(params, *flat_scaling(self._space, scaling))
 
-    def act(self, weights: None, obs: Any, mask: Any, envs: np.ndarray, step: int, greedy: bool) -> tuple[Any, ...]:
-        """Actions, their log-probabilities, and values."""
+    def act(
+        self, weights: None, obs: Any, mask: Any, envs: np.ndarray, step: int, greedy: bool, memory: None = None
+    ) -> tuple[Any, ...]:
+        """Actions, their log-probabilities, values and no memory."""
         count = len(envs)
         actions = np.empty((count, self._size), self._dtype)
         log_probs, values = np.empty(count, np.float32), np.empty(count, np.float32)
         rows = self._rows(obs, count)
         self._policy.act(rows, actions, log_probs, values, self._seed, int(envs[0]), step, greedy, mask)
-        return (actions if self._has_axis else actions[:, 0]), log_probs, values
+        return (actions if self._has_axis else actions[:, 0]), log_probs, values, None
 
-    def value(self, weights: None, obs: Any) -> np.ndarray:
+    def value(self, weights: None, obs: Any, memory: None = None) -> np.ndarray:
         """Of a group's observations."""
         leaves = flatten(self._space, obs)
         values = np.empty(len(leaves[0]), np.float32)

@@ -18,10 +18,18 @@ from raceway.report.window import has_screen, show
 from raceway.training.environments import EnvSource
 from raceway.training.folder import RunFolder
 
-Act = Callable[[Any, Mapping[str, Any]], Any]
 _FPS = 30
 _MOST_STEPS = 10_000
 """A policy that is too good for an environment without a time limit would play for ever."""
+
+
+@dataclass(frozen=True)
+class _Agent:
+    """Who plays."""
+
+    act: Callable[[Any, Mapping[str, Any]], Any]
+    begin: Callable[[], None] = lambda: None
+    """Called before every episode."""
 
 
 @dataclass
@@ -64,7 +72,7 @@ def play(
     folder = None if agent == "random" and not (Path(what) / "config.json").is_file() else RunFolder.open(what)
     source = _source(what, folder, env_args or {})
     # First of all the policy: if there is none, no window flashes up.
-    act = None if agent == "random" else _policy(folder, which, network)
+    policy = None if agent == "random" else _policy(folder, which, network)
     is_window = video is None and has_screen()
     if not is_window:
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # or pygame looks for a screen, and complains
@@ -72,7 +80,8 @@ def play(
     played = Played()
     try:
         env.action_space.seed(seed)
-        frames = _frames(env, act or (lambda obs, infos: env.action_space.sample()), episodes, seed, played)
+        who = policy or _Agent(lambda obs, infos: env.action_space.sample())
+        frames = _frames(env, who, episodes, seed, played)
         fps = float(env.metadata.get("render_fps", _FPS))
         if is_window:
             show(frames, fps, f"{source.name}, {agent}")
@@ -91,7 +100,7 @@ def _source(what: str | os.PathLike[str], folder: RunFolder | None, env_args: Ma
     return EnvSource(config.env, {**config.env_args, **env_args})
 
 
-def _policy(folder: RunFolder | None, which: str | None, network: Any) -> Act:
+def _policy(folder: RunFolder | None, which: str | None, network: Any) -> _Agent:
     from raceway.training.policy import load  # JAX comes with it
 
     assert folder is not None
@@ -101,7 +110,7 @@ def _policy(folder: RunFolder | None, which: str | None, network: Any) -> Act:
     def act(obs: Any, infos: Mapping[str, Any]) -> Any:
         return policy.act(obs, greedy=True, action_mask=infos.get("action_mask") if heeds_masks else None)
 
-    return act
+    return _Agent(act, policy.reset)
 
 
 def _make(source: EnvSource) -> VectorEnv:
@@ -111,19 +120,21 @@ def _make(source: EnvSource) -> VectorEnv:
         raise UserError(f"{source.name} cannot be shown: {error}") from error
 
 
-def _frames(env: VectorEnv, act: Act, episodes: int, seed: int, played: Played) -> Iterator[np.ndarray]:
+def _frames(env: VectorEnv, who: _Agent, episodes: int, seed: int, played: Played) -> Iterator[np.ndarray]:
     """Plays, and gives a picture of every step."""
     obs, infos = env.reset(seed=seed)
+    who.begin()
     yield _picture(env)
     return_, length = 0.0, 0
     for _ in range(_MOST_STEPS):
-        obs, rewards, terminated, truncated, infos = env.step(act(obs, infos))
+        obs, rewards, terminated, truncated, infos = env.step(who.act(obs, infos))
         return_, length = return_ + float(rewards[0]), length + 1
         yield _picture(env)
         if terminated[0] or truncated[0]:
             played.returns.append(return_)
             played.lengths.append(length)
             return_, length = 0.0, 0
+            who.begin()
             if len(played.returns) == episodes:
                 return
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import Space
 
-from raceway.algos.ppo import PPO
+from raceway.algos.build import build_algorithm
 from raceway.algos.rollout import Weights
 from raceway.algos.spaces import counted_from_zero, environment_actions, flatten, observation_leaves, unflatten
 from raceway.errors import UserError
@@ -34,9 +34,12 @@ class Policy:
         self._leaves = observation_leaves(observation_space)
         self._from_zero = counted_from_zero(observation_space)
         self._for_env = environment_actions(action_space)
-        self._actor = JaxActor(PPO(config.ppo, observation_space, action_space, own_or(network, config.network)), seed)
+        spaces = observation_space, action_space
+        self._actor = JaxActor(build_algorithm(config.algorithm, *spaces, own_or(network, config.network)), seed)
         self._here = self._actor.put(weights.params, weights.scaling)
         self._calls = 0
+        self.memory: np.ndarray | None = None
+        """[B, H] what a recurrent policy remembers of each row that it acts for; None: of nobody."""
 
     @property
     def env(self) -> str:
@@ -47,17 +50,46 @@ class Policy:
     def env_args(self) -> Mapping[str, Any]:
         return self.config.env_args
 
+    def reset(self, mask: Any = None) -> None:
+        """Lets episodes begin: a recurrent policy forgets what it saw, in all rows of a batch or in those of `mask`.
+
+        Policies without memory need no reset, and do not mind one.
+        """
+        if mask is None:
+            self.memory = None
+        elif self.memory is not None:
+            self.memory = np.where(np.asarray(mask, bool).reshape(-1, 1), np.float32(0), self.memory)
+
     def act(self, obs: Any, *, greedy: bool = True, action_mask: Any = None) -> Any:
-        """The action for an observation, or the actions for a batch of them, as the environment takes them."""
+        """The action for an observation, or the actions for a batch of them, as the environment takes them.
+
+        A recurrent policy remembers what it saw in earlier calls, row by row, until `reset`.
+        """
         batch, is_single = self._batched(obs)
         size = len(flatten(self.observation_space, batch)[0])
         mask = None
         if action_mask is not None:
             mask = np.asarray(action_mask, bool).reshape(size, self._actor.num_logits)
-        drawn, _, _ = self._actor.act(self._here, batch, mask, np.arange(size, dtype=np.uint32), self._calls, greedy)
+        rows = np.arange(size, dtype=np.uint32)
+        memory = self._memory_of(size)
+        drawn, _, _, after = self._actor.act(self._here, batch, mask, rows, self._calls, greedy, memory)
+        self.memory = None if after is None else np.asarray(after)
         self._calls += 1
         actions = self._for_env(np.asarray(drawn))
         return actions[0] if is_single else actions
+
+    def _memory_of(self, size: int) -> np.ndarray | None:
+        """What is remembered of each row: nothing at first."""
+        if not self._actor.memory_size:
+            return None
+        if self.memory is None:
+            return np.zeros((size, self._actor.memory_size), np.float32)
+        if len(self.memory) != size:
+            raise ValueError(
+                f"{size} observations after {len(self.memory)}: this policy remembers the episode of each row. Call "
+                "reset() before rows of other episodes."
+            )
+        return self.memory
 
     def _batched(self, obs: Any) -> tuple[Any, bool]:
         arrays = [np.asarray(leaf, dtype=kind.dtype) for leaf, kind in self._pairs(self._from_zero(obs))]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,18 @@ from gymnasium import Space
 from gymnasium.vector import AutoresetMode
 
 from raceway._core import usable_cpus
+from raceway.algos.algorithm import Algorithm
+from raceway.algos.build import build_algorithm
 from raceway.algos.configs import NetworkConfig
 from raceway.algos.moments import Normaliser
 from raceway.algos.networks import UserNetwork
-from raceway.algos.ppo import PPO
 from raceway.algos.rollout import Weights
 from raceway.algos.spaces import action_parts
 from raceway.errors import SettingError
 from raceway.graph import Processes, Program
 from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
+from raceway.training.callbacks import Callback, Director
 from raceway.training.central import Actor, CentralSampler
 from raceway.training.collector import Collector
 from raceway.training.config import TrainConfig
@@ -38,7 +41,7 @@ from raceway.training.slots import Shape
 from raceway.training.worker import WorkerSampler
 
 DELAYS = {"serial": 1, "concurrent": 2}
-"""The rounds from an update to the rollout that is collected under it."""
+"""The rounds from an update to the rollout that is collected under it. Under `async` there is no such number."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Setup:
 
     @property
     def steps_per_round(self) -> int:
-        return self.config.ppo.n_steps * self.config.num_envs
+        return self.config.algorithm.n_steps * self.config.num_envs
 
     @property
     def evaluates(self) -> bool:
@@ -87,23 +90,25 @@ class Setup:
     def shape(self) -> Shape:
         """Of a round's arrays."""
         logits = action_parts(self.action_space).num_logits if self.has_masks else None
-        sizes = self.config.ppo.n_steps, self.config.num_envs
-        return Shape(self.observation_space, self.action_space, *sizes, logits, self.resets_later)
+        sizes = self.config.algorithm.n_steps, self.config.num_envs
+        memory = (self.config.network.gru or 0) if self.network is None else 0
+        return Shape(self.observation_space, self.action_space, *sizes, logits, self.resets_later, memory)
 
     @property
     def rounds(self) -> int:
         return math.ceil(self.config.total_steps / self.steps_per_round)
 
-    def algorithm(self) -> PPO:
+    def algorithm(self) -> Algorithm:
         """The algorithm, for these spaces."""
         config = self.config
-        return PPO(config.ppo, self.observation_space, self.action_space, own_or(self.network, config.network))
+        network = own_or(self.network, config.network)
+        return build_algorithm(config.algorithm, self.observation_space, self.action_space, network)
 
     def policy_file(self, directory: Path) -> PolicyFile:
         """Where a policy of this run is kept."""
         config = self.config
         facts = {"env": config.env, "env_args": config.to_dict()["env_args"], "algo": config.algo, "seed": config.seed,
-                 "has_own_network": self.network is not None}  # fmt: skip
+                 "has_own_network": self.network is not None, "has_masks": self.has_masks}  # fmt: skip
         return PolicyFile(directory, self.observation_space, self.action_space, facts)
 
 
@@ -139,15 +144,19 @@ def make_jax_actor(setup: Setup, seed: int) -> Actor:
     return JaxActor(setup.algorithm(), seed)
 
 
-def training_sampler(setup: Setup, layout: dict[str, Any] | None) -> Sampler:
-    """Of the run's own environments."""
+def training_sampler(
+    setup: Setup, layout: dict[str, Any] | None, env_args: Mapping[str, Any] | None = None, purpose: str = "training"
+) -> Sampler:
+    """Of the run's own environments, which may get other arguments as training goes on."""
     config = setup.config
+    source = setup.source
     sampling = Sampling(
-        setup.source,
+        replace(source, args={**source.args, **env_args}) if env_args else source,
         config.num_envs,
-        config.ppo.n_steps,
+        config.algorithm.n_steps,
         config.seed,
         config.num_workers,
+        purpose=purpose,
         action_masks=config.action_masks,
     )
     return make_sampler(setup, layout, sampling, config.group_size)
@@ -187,6 +196,8 @@ class Training:
     program: Program
     learner: Learner
     layout: dict[str, Any] | None
+    director: Director
+    reporter: Reporter | None
 
 
 @dataclass(frozen=True)
@@ -198,42 +209,46 @@ class Report:
     console: Console
 
 
-def build(setup: Setup, report: Report | None) -> Training:
+def build(setup: Setup, report: Report | None, callbacks: Sequence[Callback] = ()) -> Training:
     """Collector and learner, connected; with a report also a reporter, and an evaluator in a process of its own."""
     config = setup.config
     algorithm = setup.algorithm()
     layout = algorithm.native_layout()
+    director = Director(callbacks)
     program = Program(f"{config.algo} {setup.source.name}")
-    collector = program.add(Collector(training_sampler(setup, layout)))
-    learner = program.add(_learner(setup, algorithm, report.folder if report else None))
-    program.connect(collector.rollout, learner.rollout)
-    delay = DELAYS[config.schedule]
-    program.connect(learner.weights, collector.weights, after=delay, initial=[learner.current] * delay)
+    collector = program.add(Collector(partial(training_sampler, setup, layout)))
+    learner = program.add(_learner(setup, algorithm, report.folder if report else None, director))
+    if config.schedule == "async":
+        program.connect(collector.collected, learner.collected, queue=config.queue)
+        program.connect(learner.weights, collector.weights, latest=True, initial=[learner.current])
+    else:
+        delay = DELAYS[config.schedule]
+        program.connect(collector.collected, learner.collected)
+        program.connect(learner.weights, collector.weights, after=delay, initial=[learner.current] * delay)
+    reporter = None
     if report is not None:
-        reporter = program.add(Reporter(_reporting(setup, report.folder), report.log, report.console))
-        # The reporter reads them together with what the learner tells a round later: nobody is to wait for that.
-        program.connect(collector.episodes, reporter.episodes, capacity=delay + 1)
+        reporter = program.add(Reporter(_reporting(setup, report.folder), report.log, report.console, director))
         program.connect(learner.progress, reporter.progress)
         if setup.evaluates:
             evaluator = program.add(_evaluator(setup, layout, report.folder))
             program.place(evaluator, Processes(1))
             program.connect(learner.candidate, evaluator.candidate, latest=True)
             program.connect(evaluator.evaluations, reporter.evaluations, latest=True)
-    return Training(program, learner, layout)
+    return Training(program, learner, layout, director, reporter)
 
 
-def _learner(setup: Setup, algorithm: PPO, folder: RunFolder | None) -> Learner:
+def _learner(setup: Setup, algorithm: Algorithm, folder: RunFolder | None, director: Director) -> Learner:
     config = setup.config
     normaliser = Normaliser(
         setup.observation_space,
         config.num_envs,
-        config.ppo.gamma,
-        observations=config.ppo.normalize_observations,
-        rewards=config.ppo.normalize_rewards,
+        config.algorithm.gamma,
+        observations=config.algorithm.normalize_observations,
+        rewards=config.algorithm.normalize_rewards,
     )
     every = max(1, setup.rounds // config.evaluation.times) if setup.evaluates else 0
     dumps = None if folder is None else folder.path / "dumps"
-    return Learner(algorithm, config.seed, normaliser, setup.shape, setup.rounds, every, dumps)
+    return Learner(algorithm, config.seed, normaliser, setup.shape, setup.rounds, every, dumps, director)
 
 
 def _reporting(setup: Setup, folder: RunFolder) -> Reporting:

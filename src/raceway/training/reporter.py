@@ -6,20 +6,20 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
-from raceway.algos.rollout import Episodes
+from raceway.errors import RunFolderError
 from raceway.graph import Input, Reactor, reaction, shutdown, startup
 from raceway.report.console import Console, Status
 from raceway.report.metrics import MetricsLog
 from raceway.report.verdict import verdict, wait_share
+from raceway.training.callbacks import Director
 from raceway.training.evaluation import Evaluation
 from raceway.training.learner import Progress
+from raceway.training.recent import RecentEpisodes
 
-_RECENT = 100
-"""Episodes that the mean return is of, as everybody has it."""
 _ROWS = 1000
 """Rows that a run's metrics have, at most about: so many fit on a plot."""
 _SMOOTHING_S = 5.0
@@ -78,18 +78,18 @@ class Reporter(Reactor):
     """Writes a row of metrics every so many rounds and keeps the console up to date."""
 
     progress = Input[Progress]()
-    episodes = Input[Episodes]()
     evaluations = Input[list[Evaluation]]()
 
-    def __init__(self, reporting: Reporting, log: MetricsLog, console: Console) -> None:
+    def __init__(self, reporting: Reporting, log: MetricsLog, console: Console, director: Director) -> None:
         self._reporting = reporting
         self._log = log
         self._console = console
+        self._director = director
         # By rounds and not by the clock, so that two runs have the same rows.
         self._rounds_per_row = max(1, reporting.rounds // _ROWS)
-        self._returns: deque[float] = deque(maxlen=_RECENT)
-        self._lengths: deque[int] = deque(maxlen=_RECENT)
-        self._count = 0
+        self.earlier_s = 0.0
+        """Seconds of training before it was resumed."""
+        self._recent = RecentEpisodes()
         self._rows: list[dict[str, float]] = []
         self._evaluated = 0
         self._best: float | None = None
@@ -97,26 +97,30 @@ class Reporter(Reactor):
 
     @reaction(startup)
     def open(self) -> None:
-        self._chain: IO[str] = self._reporting.chain.open("a", encoding="utf-8")
+        self._chain: IO[bytes] = self._reporting.chain.open("ab")
         self._pace = Pace()
         self._begin = perf_counter()
         self._pace.add(self._begin, 0, 0.0, 0.0)
 
-    @reaction((progress, episodes), uses=evaluations)
-    def report(
-        self, progress: Progress | None, episodes: Episodes | None, evaluations: list[Evaluation] | None
-    ) -> None:
-        assert progress is not None
-        assert episodes is not None
-        told = self._reporting
-        self._count += len(episodes.returns)
-        self._returns.extend(episodes.returns.tolist())
-        self._lengths.extend(episodes.lengths.tolist())
-        self._chain.write(f'{{"round": {progress.round}, "lag": {progress.lag}, "sha256": "{progress.digest}"}}\n')
+    @reaction(progress, uses=evaluations)
+    def report(self, progress: Progress, evaluations: list[Evaluation] | None) -> None:
+        try:
+            self._report(progress, evaluations or [])
+        except OSError as error:
+            raise RunFolderError(
+                f"{error.filename or self._reporting.chain.parent} cannot be written: {error.strerror}. Then the run "
+                "goes on from its last checkpoint: raceway resume."
+            ) from error
+
+    def _report(self, progress: Progress, evaluations: list[Evaluation]) -> None:
+        told, episodes = self._reporting, progress.episodes
+        self._recent.add(episodes)
+        line = f'{{"round": {progress.round}, "lag": {progress.lag}, "sha256": "{progress.digest}"}}\n'
+        self._chain.write(line.encode())
         self._pace.add(perf_counter(), told.steps_per_round, episodes.seconds, progress.seconds)
         self._rows.append({"lag": progress.lag, **progress.values, **_prefixed("info", episodes.infos)})
         steps = (progress.round + 1) * told.steps_per_round
-        self._tell_evaluations(evaluations or [])
+        self._tell_evaluations(evaluations)
         status = self._status(steps)
         if (progress.round + 1) % self._rounds_per_row == 0 or progress.round + 1 == told.rounds:
             self._write_row(steps, progress.round, status)
@@ -128,11 +132,11 @@ class Reporter(Reactor):
         return Status(
             steps=steps,
             total_steps=told.rounds * told.steps_per_round,
-            seconds=perf_counter() - self._begin,
+            seconds=self.seconds,
             steps_per_second=pace.steps_per_second,
-            return_mean=float(np.mean(self._returns)) if self._returns else None,
-            length_mean=float(np.mean(self._lengths)) if self._lengths else None,
-            episodes=self._count,
+            return_mean=self._recent.return_mean,
+            length_mean=self._recent.length_mean,
+            episodes=self._recent.count,
             evaluation=self._last,
             best=self._best,
             collect=pace.collect,
@@ -158,7 +162,7 @@ class Reporter(Reactor):
             "time/collect": self._pace.collect,
             "time/learn": self._pace.learn,
             "time/wait": wait_share(self._pace.collect, self._pace.learn, self._reporting.schedule),
-            "episode/count": self._count,
+            "episode/count": self._recent.count,
             **{name if "/" in name or name == "lag" else f"train/{name}": value for name, value in row.items()},
         }
         if status.return_mean is not None and status.length_mean is not None:
@@ -171,7 +175,38 @@ class Reporter(Reactor):
             self._last = found.mean
             self._best = found.mean if self._best is None else float(np.fmax(self._best, found.mean))
             self._log.write(found.steps, evaluation_row(found))
+            self._director.on_evaluation(found)
         self._evaluated = len(evaluations)
+
+    @property
+    def seconds(self) -> float:
+        """Of training, those before it was resumed included."""
+        return self.earlier_s + perf_counter() - self._begin
+
+    def save(self) -> dict[str, Any]:
+        """What it has counted, and how much of its files belongs to that."""
+        self._chain.flush()
+        return {
+            "recent": self._recent.save(),
+            "rows": self._rows,
+            "evaluated": self._evaluated,
+            "best": self._best,
+            "last": self._last,
+            "seconds": self.seconds,
+            "chain_bytes": self._chain.tell(),
+            "metrics_bytes": self._log.num_bytes,
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        try:
+            self._recent.load(state["recent"])
+            self._rows = [{str(name): float(value) for name, value in row.items()} for row in state["rows"]]
+            self._evaluated = int(state["evaluated"])
+            self._best = None if state["best"] is None else float(state["best"])
+            self._last = None if state["last"] is None else float(state["last"])
+            self.earlier_s = float(state["seconds"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RunFolderError(f"The checkpoint's report does not fit this run: {error}") from None
 
     @reaction(shutdown)
     def close(self) -> None:

@@ -10,16 +10,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from raceway.algos.configs import A2CConfig, PPOConfig
 from raceway.algos.hyperparameters import ALIASES, resolve_names
 from raceway.envs.catalog import native_arguments, tasks
 from raceway.errors import SettingError
-from raceway.training.config import TrainConfig
+from raceway.training.config import ALGORITHMS, SCHEDULES, TrainConfig, check_algorithm
 from raceway.training.presets import preset_for
 from raceway.training.settings import nearest, paths_of, replaced
 
-GROUPS = ("ppo", "network", "evaluation", "log")
-_FLAT = ("ppo", "network")
-"""Groups whose settings may be given without the group's name."""
+GROUPS = (*ALGORITHMS, "network", "evaluation", "checkpoint", "log")
 
 OTHER_NAMES = {
     "env_id": "env",
@@ -46,34 +45,58 @@ def resolve(
     names of SB3 and CleanRL are understood. A batch size that nobody asked for is made to fit the number of
     environments and steps that somebody did.
     """
-    from_file = paths_in(read_config(config_file), f"{config_file}: ") if config_file is not None else {}
+    file = {} if config_file is None else read_config(config_file)
+    algo = _algo_in(settings, file)
+    from_file = paths_in(file, algo, f"{config_file}: ")
     from_file.pop("log.name", None)  # another run's own
-    given = paths_in(settings)
+    # A file may have settings for every algorithm; what is said outright is for the one that is chosen.
+    from_file = {path: value for path, value in from_file.items() if not _is_of_another(path, algo)}
+    given = paths_in(settings, algo)
+    if other := next((path for path in given if _is_of_another(path, algo)), None):
+        group = other.partition(".")[0]
+        raise SettingError(f"{other!r} is a setting of {group}, but the algorithm is {algo}. Set algo to {group!r}.")
     name = name_of(env) if env is not None else given.get("env", from_file.get("env"))
     if name is None:
         raise SettingError("No environment is named. Name one, such as CartPole-v1 (raceway list envs).")
     said = {**from_file, **given, "env": name}
-    config = TrainConfig(env=name)
-    preset = preset_for(name, said.get("algo", config.algo)) if said.get("preset", True) else None
+    config = TrainConfig(env=name, algo=algo, schedule=SCHEDULES.get(algo, "concurrent"))
+    preset = preset_for(name, algo) if said.get("preset", True) else None
     num_envs = said.get("num_envs", preset.settings.get("num_envs") if preset else None) or config.num_envs
-    for layer in (paths_in(preset.settings) if preset else {}, from_file, {**given, "env": name}):
+    for layer in (paths_in(preset.settings, algo) if preset else {}, from_file, {**given, "env": name}):
         config = _with_layer(config, layer, num_envs)
-    if not any(_field(path) == "ppo.batch_size" for path in said):
+    if not any(_field(path) == f"{algo}.batch_size" for path in said):
         config = _with_fitting_batch(config)
     _check(config)
     return config
 
 
+def _algo_in(*layers: Mapping[str, Any]) -> str:
+    """The algorithm: what flat names mean depends on it."""
+    names = [layer[name] for layer in layers for name in ("algo", "algorithm") if name in layer]
+    algo = names[0] if names else "ppo"
+    check_algorithm(algo)
+    return str(algo)
+
+
+def _is_of_another(path: str, algo: str) -> bool:
+    """Whether a setting is of an algorithm that was not chosen."""
+    group, dot, _ = path.partition(".")
+    return bool(dot) and group in ALGORITHMS and group != algo
+
+
 def _with_layer(config: TrainConfig, layer: Mapping[str, Any], num_envs: int) -> TrainConfig:
     """`config` with the settings of `layer`, other libraries' names turned into ours."""
-    ppo = {path.removeprefix("ppo."): value for path, value in layer.items() if path.startswith("ppo.")}
+    group = f"{config.algo}."
+    own = {path.removeprefix(group): value for path, value in layer.items() if path.startswith(group)}
     # Some of the other names are worked out from settings that may be in lower layers.
-    fields = {_field(f"ppo.{name}").removeprefix("ppo.") for name in ppo}
-    known = {name: getattr(config.ppo, name) for name in ("n_steps", "clip_range") if name not in fields}
+    fields = {_field(group + name).removeprefix(group) for name in own}
+    names = [field.name for field in dataclasses.fields(config.algorithm)]
+    context: list[str] = [name for name in ("n_steps", "clip_range") if name in names and name not in fields]
+    known = {name: getattr(config.algorithm, name) for name in context}
     try:
-        found = resolve_names({**known, **ppo}, _names_of_ppo(), num_envs=num_envs)
-        rest = {path: value for path, value in layer.items() if not path.startswith("ppo.")}
-        return replaced(config, {**rest, **{f"ppo.{name}": found[name] for name in found if name not in known}})
+        found = resolve_names({**known, **own}, names, algo=config.algo, num_envs=num_envs)
+        rest = {path: value for path, value in layer.items() if not path.startswith(group)}
+        return replaced(config, {**rest, **{group + name: found[name] for name in found if name not in known}})
     except SettingError:
         raise
     except ValueError as error:  # of the algorithm, which knows nothing of ours
@@ -83,22 +106,28 @@ def _with_layer(config: TrainConfig, layer: Mapping[str, Any], num_envs: int) ->
 def _field(path: str) -> str:
     """The field of ours that a path means."""
     group, _, name = path.rpartition(".")
-    return f"ppo.{ALIASES[name][0]}" if group == "ppo" and name in ALIASES else path
-
-
-def _names_of_ppo() -> list[str]:
-    return [path.removeprefix("ppo.") for path in paths_of(TrainConfig) if path.startswith("ppo.")]
+    return f"{group}.{ALIASES[name][0]}" if group in ALGORITHMS and name in ALIASES else path
 
 
 def _with_fitting_batch(config: TrainConfig) -> TrainConfig:
-    rows, size = config.ppo.n_steps * config.num_envs, config.ppo.batch_size
+    algorithm = config.algorithm
+    if not isinstance(algorithm, PPOConfig):
+        return config
+    rows, size = algorithm.n_steps * config.num_envs, algorithm.batch_size
+    if config.network.gru is not None:  # whole environments, one at least
+        envs = next(
+            n
+            for n in range(config.num_envs, 0, -1)
+            if config.num_envs % n == 0 and n <= max(1, size // algorithm.n_steps)
+        )
+        return replaced(config, {f"{config.algo}.batch_size": envs * algorithm.n_steps})
     fitting = next(n for n in range(min(rows, size), 0, -1) if rows % n == 0)
     if fitting < min(rows, size) / 4:
         raise SettingError(
-            f"A round of n_steps={config.ppo.n_steps} x num_envs={config.num_envs} = {rows} rows has no divisor near "
+            f"A round of n_steps={algorithm.n_steps} x num_envs={config.num_envs} = {rows} rows has no divisor near "
             f"batch_size={size} to make minibatches of. Change n_steps or num_envs, or give a batch_size."
         )
-    return replaced(config, {"ppo.batch_size": fitting})
+    return replaced(config, {f"{config.algo}.batch_size": fitting})
 
 
 def name_of(env: Any) -> str:
@@ -131,33 +160,46 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     return values
 
 
-def paths_in(settings: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+def paths_in(settings: Mapping[str, Any], algo: str = "ppo", where: str = "") -> dict[str, Any]:
     """`settings`, nested, dotted or flat, each by its path: `{"ppo.gamma": 0.9}`. Two values for one are refused."""
     found: dict[str, Any] = {}
     said: dict[str, str] = {}
     for name, value in _leaves(settings):
-        path = path_of(name, where)
+        path = path_of(name, algo, where)
         if _field(path) in said:
             raise SettingError(f"{where}{said[_field(path)]!r} and {name!r} are the same setting. Give one of them.")
         found[path], said[_field(path)] = value, name
     return found
 
 
-def path_of(name: str, where: str = "") -> str:
-    """The path of a setting that may be given flat, or under the name that others have for it."""
+def path_of(name: str, algo: str = "ppo", where: str = "") -> str:
+    """The path of a setting that may be given under another name and, if of network or `algo`, without the group's."""
     paths = paths_of(TrainConfig)
     group, _, leaf = name.rpartition(".")
-    for candidate in [OTHER_NAMES.get(name, name), *(f"{each}.{leaf}" for each in ([group] if group else _FLAT))]:
+    groups = [group] if group else [algo, "network"]
+    for candidate in [OTHER_NAMES.get(name, name), *(f"{each}.{leaf}" for each in groups)]:
         if candidate in paths or _field(candidate) in paths:
             return candidate
-    near = nearest(name, known_names())
+    if others := algorithms_with(leaf) if group in ("", algo) else []:
+        raise SettingError(
+            f"{where}No setting {name!r} in {algo}: it is one of {' and '.join(others)}. Leave it out, or choose "
+            f"that algorithm: algo={others[0]!r}."
+        )
+    near = nearest(name, known_names(algo))
     hint = f" Did you mean {near!r}?" if near else ""
     raise SettingError(f"{where}No setting {name!r}.{hint} All settings: raceway train --help.")
 
 
-def known_names() -> list[str]:
-    """Every setting's path, and what others call them."""
-    return [*paths_of(TrainConfig), *OTHER_NAMES, *(f"ppo.{alias}" for alias in ALIASES)]
+def algorithms_with(name: str) -> list[str]:
+    """The algorithms that have a hyperparameter of this name."""
+    paths = paths_of(TrainConfig)
+    return [algo for algo in ALGORITHMS if _field(f"{algo}.{name}") in paths]
+
+
+def known_names(algo: str = "ppo") -> list[str]:
+    """The path of every setting that a run of `algo` may have, and what others call them."""
+    paths = [path for path in paths_of(TrainConfig) if not _is_of_another(path, algo)]
+    return [*paths, *OTHER_NAMES, *(f"{algo}.{alias}" for alias in ALIASES if _field(f"{algo}.{alias}") in paths)]
 
 
 def _leaves(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -176,8 +218,23 @@ def _leaves(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def _check(config: TrainConfig) -> None:
     """Finds what does not go together before anything is started."""
+    if (
+        config.schedule == "async"
+        and isinstance(config.algorithm, A2CConfig)
+        and config.algorithm.correction == "delayed"
+    ):
+        raise SettingError(
+            "correction='delayed' takes gradients where a round was collected, at most one update ago; under "
+            "schedule='async' that may be longer ago. Use correction='ratio', or the concurrent or serial schedule."
+        )
     try:
-        config.ppo.check_num_envs(config.num_envs)
+        recurrent = config.network.gru is not None
+        if isinstance(config.algorithm, PPOConfig):
+            config.algorithm.check_num_envs(config.num_envs, recurrent=recurrent)
+        elif recurrent:
+            raise SettingError(
+                f"network.gru={config.network.gru}, but {config.algo} has no memory. Use ppo, or no GRU."
+            )
         task = tasks().get(config.env.removeprefix("raceway/"))
         if task is not None:
             args = {name: value for name, value in config.env_args.items() if name != "max_episode_steps"}

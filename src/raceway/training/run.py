@@ -1,52 +1,32 @@
-"""`raceway.train`: the way in. One call, one folder with everything in it."""
+"""`raceway.train` and `raceway.resume`: the ways in. One call, one folder with everything in it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gymnasium.vector import VectorEnv
 
-from raceway.graph import Outcome
+from raceway.errors import RunFolderError, SettingError, UserError
+from raceway.graph import GraphError, Outcome, ReactionError
 from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
+from raceway.training.callbacks import Callback
+from raceway.training.checkpointer import Checkpointer
+from raceway.training.checkpoints import Checkpoint, Checkpoints, lock
+from raceway.training.compiling import keep_compiled
 from raceway.training.config import TrainConfig
 from raceway.training.device import choose_device
 from raceway.training.environments import EnvSource
-from raceway.training.evaluation import Evaluation
-from raceway.training.folder import RunFolder
+from raceway.training.folder import RunFolder, write_json
+from raceway.training.outcome import Run, read_outcome, write_outcome
 from raceway.training.policy_files import Best
 from raceway.training.programs import Report, Setup, Training, build, evaluated, training_sampler
 from raceway.training.reporter import evaluation_row
 from raceway.training.resolve import resolve
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run that has come to its end."""
-
-    directory: Path
-    """Settings, metrics, policies, the hash chain and the picture of its graph are here."""
-    config: TrainConfig
-    steps: int
-    """Environment steps."""
-    seconds: float
-    """Of training: from the first step to the last update, without starting and compiling."""
-    evaluation: Evaluation | None
-    """Of the policy of the end."""
-    best_return: float | None
-    """The mean return of the best policy."""
-    digest: str
-    """The last line of the hash chain: equal for equal runs."""
-    summary: str
-    """Where the time went."""
-
-    @property
-    def steps_per_second(self) -> float:
-        return self.steps / max(self.seconds, 1e-9)
+from raceway.training.resuming import check_settings, check_system, note_resumption, rewind
 
 
 def train(
@@ -54,14 +34,16 @@ def train(
     *,
     config_file: str | os.PathLike[str] | None = None,
     network: Any = None,
+    callbacks: Sequence[Callback] = (),
     **settings: Any,
 ) -> Run:
-    """Trains an agent.
+    """Trains an agent. A run of the same name (`log={"name": ...}`) that is there already goes on where it was.
 
     env: a name (`raceway list envs`), any Gymnasium id, `"package.module:callable"`, a callable that makes a Gymnasium
         environment, or a vector environment.
     config_file: settings from a JSON or TOML file, such as the config.json of another run.
     network: your own network as a pair (init, apply): see `raceway.algos.networks.UserNetwork`. A dict is settings.
+    callbacks: code of your own that hears of rounds, evaluations and checkpoints: see `raceway.Callback`.
     settings: total_steps, num_envs, seed, schedule, ... and hyperparameters, such as learning_rate, under the names of
         SB3 or CleanRL. `raceway train --help` names them all.
     """
@@ -70,49 +52,171 @@ def train(
     if isinstance(env, VectorEnv):
         settings.setdefault("num_envs", env.num_envs)
     config = resolve(env, config_file, **settings)
+    setup = _set_up(config, env if not isinstance(env, str) else config.env, network)
+    folder = RunFolder.at(config)
+    with lock(folder.path):
+        if folder.is_begun:
+            check_settings(folder, config)
+        else:
+            folder.begin(config)
+        return _go(setup, folder, callbacks, anyway=False)
+
+
+def resume(
+    run: str | os.PathLike[str],
+    *,
+    anyway: bool = False,
+    total_steps: int | None = None,
+    env: Any = None,
+    network: Any = None,
+    callbacks: Sequence[Callback] = (),
+) -> Run:
+    """Goes on with a run from its last checkpoint, to the bit as if it had never been stopped. A finished one says so.
+
+    anyway: even under other versions, or on another CPU, where the bits differ from there on.
+    total_steps: train for so many steps in all; a run that was finished goes on if that is more.
+    env, network, callbacks: those that the run was begun with, if no name leads to them.
+    """
+    folder = RunFolder.open(run)
+    with lock(folder.path):
+        config = folder.read_config()
+        if total_steps is not None:
+            config = _with_total_steps(folder, config, total_steps)
+        if not isinstance(config.env_args, dict) or any(_is_lost(value) for value in config.env_args.values()):
+            raise SettingError(
+                f"{folder.path} was begun with arguments for its environment that a file cannot hold. Give the "
+                "environment itself: raceway.resume(run, env=lambda: ...)."
+            )
+        setup = _set_up(config, config.env if env is None else env, network)
+        return _go(setup, folder, callbacks, anyway)
+
+
+def _is_lost(value: Any) -> bool:
+    return isinstance(value, Mapping) and set(value) == {"not saved"}
+
+
+def _with_total_steps(folder: RunFolder, config: TrainConfig, total_steps: int) -> TrainConfig:
+    """The settings with more steps, or fewer that are not behind it yet."""
+    config = replace(config, total_steps=total_steps)
+    outcome = read_outcome(folder)
+    if outcome is not None:
+        if total_steps <= outcome.steps:
+            raise SettingError(f"total_steps={total_steps}, but {folder.path} has {outcome.steps} behind it already.")
+        folder.outcome.unlink()
+    write_json(folder.config, config.to_dict())
+    return config
+
+
+def _set_up(config: TrainConfig, target: Any, network: Any) -> Setup:
+    """What is refused leaves no folder behind."""
     choose_device(config.device)
-    setup = Setup.of(config, EnvSource(env if not isinstance(env, str) else config.env, config.env_args), network)
-    training_sampler(setup, setup.algorithm().native_layout())  # what is refused leaves no folder behind
-    folder = RunFolder.create(config)
+    keep_compiled()
+    setup = Setup.of(config, EnvSource(target, config.env_args), network)
+    training_sampler(setup, setup.algorithm().native_layout())
+    return setup
+
+
+def _go(setup: Setup, folder: RunFolder, callbacks: Sequence[Callback], anyway: bool) -> Run:
+    """From its last checkpoint, or else from the beginning, to its end."""
+    config = setup.config
     console = Console(*_headline(setup, folder), quiet=config.log.quiet, interval_s=config.log.interval_s)
+    if (finished := read_outcome(folder)) is not None:
+        with console:
+            console.finish(_farewell(finished, f"finished before: {finished.steps:,} steps"))
+        return finished
+    checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep)
+    checkpoint = checkpoints.newest()
+    differences = check_system(folder, anyway) if checkpoint is not None else []
+    troubles = [*checkpoints.troubles, *rewind(folder, checkpoint)]
     log = MetricsLog(folder.path, tensorboard=config.log.tensorboard, wandb_project=config.log.wandb_project)
     with log, console:
-        return _run(setup, Report(folder, log, console))
+        report = Report(folder, log, console)
+        training = build(setup, report, callbacks)
+        if checkpoint is not None:
+            is_exact = _restore(training, checkpoint)
+            note_resumption(folder, checkpoint, differences, is_exact)
+            console.note(_welcome_back(setup, checkpoint, differences, is_exact))
+        for trouble in troubles:
+            console.note(trouble)
+        return _run(setup, report, training, checkpoints, checkpoint)
 
 
 def _headline(setup: Setup, folder: RunFolder) -> tuple[str, str]:
     config = setup.config
     return (
         f"{setup.source.name}  {config.algo}  {config.schedule}  seed {config.seed}",
-        f"{config.num_envs} environments x {config.ppo.n_steps} steps  {folder.path}",
+        f"{config.num_envs} environments x {config.algorithm.n_steps} steps  {folder.path}",
     )
 
 
-def _run(setup: Setup, report: Report) -> Run:
-    folder = report.folder
-    training = build(setup, report)
+def _restore(training: Training, checkpoint: Checkpoint) -> bool:
+    """Lets the program begin at a checkpoint. Returns whether its environments go on as they were."""
+    try:
+        training.program.restore(checkpoint.snapshot)
+        training.learner.load(checkpoint.snapshot.reactors["learner"])  # what does not fit is told before it runs
+        return checkpoint.snapshot.reactors["collector"]["sampler"] is not None
+    except (GraphError, RunFolderError, KeyError, TypeError) as error:
+        raise RunFolderError(f"{checkpoint.path} does not fit the run that it is in: {error}") from None
+
+
+def _welcome_back(setup: Setup, checkpoint: Checkpoint, differences: Sequence[str], is_exact: bool) -> str:
+    steps = (checkpoint.round + 1) * setup.steps_per_round
+    text = f"goes on after {steps:,} steps"
+    if differences:
+        text += f", under other conditions: {', '.join(differences)}"
+    if not is_exact:
+        text += ", with new episodes: its environments have no save_state() and load_state()"
+    return text
+
+
+def _run(setup: Setup, report: Report, training: Training, checkpoints: Checkpoints, start: Checkpoint | None) -> Run:
+    folder, config = report.folder, setup.config
     drawing = training.program.draw()
     drawing.save(folder.graph)
     folder.mermaid.write_text(drawing.mermaid, encoding="utf-8")
+    checkpointer = Checkpointer(
+        checkpoints,
+        facts={"steps_per_round": setup.steps_per_round},
+        interval_s=config.checkpoint.interval_s,
+        logs=(folder.chain, folder.metrics),
+        on_written=training.director.on_checkpoint,
+        on_trouble=report.console.note,
+    )
+    left = max(0, setup.rounds - (start.round + 1 if start is not None else 0))
     try:
-        outcome = training.program.run(setup.rounds)
+        if config.checkpoint.enabled:
+            with checkpointer.watch(training.program):
+                outcome = training.program.run(left, snapshot_at_end=True, on_snapshot=checkpointer.write)
+        else:
+            outcome = training.program.run(left)
         return _finish(setup, report, training, outcome)
     except BaseException as error:
-        _keep_what_there_is(setup, report, training, error)
+        _keep_what_there_is(setup, report, training, checkpointer, error)
+        if isinstance(error, ReactionError) and isinstance(error.__cause__, (RunFolderError, SettingError)):
+            raise error.__cause__ from None
         raise
 
 
-def _keep_what_there_is(setup: Setup, report: Report, training: Training, error: BaseException) -> None:
+def _keep_what_there_is(
+    setup: Setup, report: Report, training: Training, checkpointer: Checkpointer, error: BaseException
+) -> None:
     """However a run ends, what was learnt so far is not lost."""
     weights = training.learner.current
-    why = "Interrupted" if isinstance(error, KeyboardInterrupt) else "Stopped by an error"
+    why = {KeyboardInterrupt: "Interrupted", SystemExit: "Told to end"}.get(type(error), "Stopped by an error")
     if weights.version == 0:
         report.console.finish(f"{why} before the first update.")
         return
-    file = setup.policy_file(report.folder.final)
-    if file.version != weights.version:
-        file.write(weights)
-    report.console.finish(f"{why}. The policy after {weights.version:,} updates is in {file.directory}")
+    lines = {"stopped": f"{why} after {weights.version * setup.steps_per_round:,} steps"}
+    try:
+        file = setup.policy_file(report.folder.final)
+        if file.version != weights.version:
+            file.write(weights)
+        lines["policy"] = str(file.directory)
+    except (OSError, UserError) as trouble:
+        lines["policy"] = f"it could not be written: {trouble}"
+    if checkpointer.last is not None:
+        lines["go on"] = f"raceway resume {report.folder.path}"
+    report.console.finish(lines)
 
 
 def _finish(setup: Setup, report: Report, training: Training, outcome: Outcome) -> Run:
@@ -120,6 +224,7 @@ def _finish(setup: Setup, report: Report, training: Training, outcome: Outcome) 
     folder = report.folder
     weights = training.learner.current
     steps = outcome.rounds * setup.steps_per_round
+    seconds = outcome.seconds + (training.reporter.earlier_s if training.reporter is not None else 0.0)
     best = Best(setup.policy_file(folder.best))
     last = None
     final = setup.policy_file(folder.final)
@@ -128,7 +233,7 @@ def _finish(setup: Setup, report: Report, training: Training, outcome: Outcome) 
         report.console.note(f"evaluating the policy of the end over {setup.trial.episodes} episodes")
         last = evaluated(setup, training.layout, weights, setup.trial, setup.config.seed)
         best.offer(weights, last)
-        report.log.write(steps, {"time/seconds": outcome.seconds, **evaluation_row(last)})
+        report.log.write(steps, {"time/seconds": seconds, **evaluation_row(last)})
         final.write(weights, last)
     for trouble in report.log.troubles:
         report.console.note(trouble)
@@ -136,27 +241,23 @@ def _finish(setup: Setup, report: Report, training: Training, outcome: Outcome) 
         directory=folder.path,
         config=setup.config,
         steps=steps,
-        seconds=outcome.seconds,
+        seconds=seconds,
         evaluation=last,
         best_return=best.score,
         digest=training.learner.digest,
         summary=training.program.summary(),
     )
-    report.console.finish(_farewell(run))
+    write_outcome(folder, run)
+    report.console.finish(_farewell(run, f"{run.steps:,} steps"))
     return run
 
 
-def _farewell(run: Run) -> dict[str, str]:
+def _farewell(run: Run, steps: str) -> dict[str, str]:
     """What to say at the end: what was reached, how fast, and what to do with it."""
-    lines = {"trained": f"{run.steps:,} steps in {run.seconds:.1f} s ({run.steps_per_second:,.0f} a second)"}
-    if run.evaluation is not None:
-        found = run.evaluation
-        lines["evaluated"] = (
-            f"{found.mean:.1f} ± {found.std:.1f} over {len(found.returns)} episodes"
-            if found.returns
-            else f"no episode ended within {run.config.evaluation.max_steps:,} steps"
-        )
-        if run.best_return is not None and run.best_return > found.mean:
+    lines = {"trained": f"{steps} in {run.seconds:.1f} s ({run.steps_per_second:,.0f} a second)"}
+    if run.result:
+        lines["evaluated"] = run.result
+        if run.best_return is not None and run.evaluation is not None and run.best_return > run.evaluation.mean:
             lines["best"] = f"{run.best_return:.1f}, kept"
     lines["watch"] = f"raceway play {run.directory}"
     return lines

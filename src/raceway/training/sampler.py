@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from raceway.algos.rollout import Episodes, Rollout, Weights
 from raceway.training.environments import EnvSource
@@ -34,10 +35,16 @@ class Sampler(Protocol):
     def open(self) -> None:
         """Makes the environments and resets them."""
 
-    def restart(self) -> None:
-        """Begins again, with the seeds of the beginning."""
+    def restart(self, purpose: str | None = None) -> None:
+        """Begins again, with the seeds of the beginning, or those for another purpose."""
 
     def collect(self, weights: Weights, round_: int, empty: Empty) -> tuple[Rollout, Episodes]:
         """T steps of every environment."""
+
+    def save(self) -> dict[str, Any] | None:
+        """All that the next round depends on beside weights and settings, as plain data; None: that cannot be told."""
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """What `save` gave, of a sampler of the same environments. KeyError, TypeError or ValueError if it is not."""
 
     def close(self) -> None: ...

@@ -30,6 +30,7 @@ class Slots:
     final_values: np.ndarray
     action_mask: np.ndarray | None
     valid: np.ndarray | None
+    memory: np.ndarray | None
     episode_returns: np.ndarray
     episode_lengths: np.ndarray
     """Zero where none ended."""
@@ -49,6 +50,7 @@ class Slots:
             final_values=self.final_values,
             action_mask=self.action_mask,
             valid=self.valid,
+            memory=self.memory,
         )
 
     def episodes(self, infos: dict[str, float], seconds: float) -> Episodes:
@@ -75,6 +77,8 @@ class Shape:
     """How many entries an action mask has; None: there are no masks."""
     marks_valid: bool = False
     """Whether some rows may be no transitions."""
+    memory_size: int = 0
+    """How many numbers a recurrent network remembers of each environment; 0: it is none."""
 
     def slots(self, empty: Empty) -> Slots:
         """Arrays for one round."""
@@ -91,6 +95,7 @@ class Shape:
             final_values=empty((steps, envs), np.float32),
             action_mask=None if self.num_logits is None else empty((steps, envs, self.num_logits), np.bool_),
             valid=empty((steps, envs), np.bool_) if self.marks_valid else None,
+            memory=empty((envs, self.memory_size), np.float32) if self.memory_size else None,
             episode_returns=empty((steps, envs), np.float32),
             episode_lengths=empty((steps, envs), np.int32),
         )

@@ -41,9 +41,9 @@ class WorkerSampler:
             num_logits=action_parts(space).num_logits if has_masks else None,
         )
 
-    def restart(self) -> None:
-        """Begins again, with the seeds of the beginning."""
-        self._pool.reset(seed=env_seed(self._sampling.seed, self._sampling.purpose))
+    def restart(self, purpose: str | None = None) -> None:
+        """Begins again, with the seeds of the beginning, or those for another purpose."""
+        self._pool.reset(seed=env_seed(self._sampling.seed, purpose or self._sampling.purpose))
 
     def collect(self, weights: Weights, round_: int, empty: Empty) -> tuple[Rollout, Episodes]:
         """T steps of every environment."""
@@ -74,6 +74,14 @@ class WorkerSampler:
         )
         infos = dict(zip(names, info_means.tolist(), strict=True))
         return slots.rollout(weights), slots.episodes(infos, perf_counter() - start)
+
+    def save(self) -> dict[str, Any]:
+        """The pool's state: the policy comes with every round."""
+        return {"pool": self._pool.state()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """What `save` gave."""
+        self._pool.set_state(state["pool"])
 
     def close(self) -> None:
         """Ends the threads."""

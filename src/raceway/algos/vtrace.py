@@ -1,0 +1,58 @@
+"""V-trace (Espeholt et al. 2018): what states are worth to a policy, from steps that another one took."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from raceway.algos.counted import Array
+
+
+class Traced(NamedTuple):
+    """What V-trace makes of a round, [T, N] each. Constants: no gradient flows through them."""
+
+    targets: Array
+    """vₜ: what the values are to become."""
+    advantages: Array
+    """min(ρ̄, ρₜ) (rₜ + γ vₜ₊₁ - V(sₜ)): what ∇ ln π(aₜ|sₜ) is weighted with."""
+
+
+def vtrace(
+    log_ratios: Array,
+    rewards: Array,
+    values: Array,
+    final_values: Array,
+    terminated: Array,
+    truncated: Array,
+    gamma: float,
+    rho_bar: float,
+    c_bar: float,
+) -> Traced:
+    """vₜ = V(sₜ) + Σₖ γᵏ (cₜ ⋯ cₜ₊ₖ₋₁) δₜ₊ₖ over k = 0, 1, ... to the episode's or the round's end, all [T, N].
+
+    δₜ = min(ρ̄, ρₜ) (rₜ + γ V(sₜ₊₁) - V(sₜ)) and cₜ = min(c̄, ρₜ), with ρₜ = π(aₜ|sₜ) / π_behaviour(aₜ|sₜ), whose
+    logarithms are given; values [T+1, N] are of the policy π that learns. After a terminated step nothing follows.
+    After a truncated one the value of its true last observation does, as whoever collected took it, `final_values`:
+    that observation itself is not kept.
+    """
+    log_ratios, values = jax.lax.stop_gradient((log_ratios, values))
+    ratios = jnp.exp(log_ratios)
+    rhos, cs = jnp.minimum(ratios, rho_bar), jnp.minimum(ratios, c_bar)
+    ended = terminated | truncated
+    after_end = jnp.where(terminated, 0.0, final_values)
+    deltas = rhos * (rewards + gamma * jnp.where(ended, after_end, values[1:]) - values[:-1])
+    discounts = jnp.where(ended, 0.0, gamma * cs)
+
+    def back(surplus: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
+        """vₜ - V(sₜ) = δₜ + γ cₜ (vₜ₊₁ - V(sₜ₊₁))"""
+        delta, discount = step
+        surplus = delta + discount * surplus
+        return surplus, surplus
+
+    _, surpluses = jax.lax.scan(back, jnp.zeros_like(deltas[0]), (deltas, discounts), reverse=True)
+    targets = values[:-1] + surpluses
+    following = jnp.where(ended, after_end, jnp.concatenate([targets[1:], values[-1:]]))
+    advantages = rhos * (rewards + gamma * following - values[:-1])
+    return Traced(targets, advantages)

@@ -1,0 +1,30 @@
+"""`python -m raceway.cli.seed PARENT`: one of the runs of `raceway train --seeds`. Its input says what to train."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+from raceway._core import die_with_parent
+from raceway.cli import answered
+
+
+def main() -> int:
+    die_with_parent(int(sys.argv[1]))
+    sys.path[:] = pickle.load(sys.stdin.buffer)
+    return answered(_train)
+
+
+def _train() -> int:
+    import raceway
+
+    env, settings = pickle.load(sys.stdin.buffer)
+    try:
+        raceway.train(env, **settings)
+    except KeyboardInterrupt:  # the parent says so, once for all
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Runs that have been logged: where they are, what they measured, and which of them are seeds of the same thing."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from raceway.errors import RunFolderError
+from raceway.training.folder import RunFolder, read_json
+
+RunsLike: TypeAlias = "str | os.PathLike[str] | Any | Iterable[Any] | Mapping[str, Any]"
+"""A run folder, a folder of runs, a pattern, what `raceway.train` returned, several of these, or these by label."""
+
+SECONDS = "time/seconds"
+_METRICS = "metrics.jsonl"
+
+
+@dataclass(frozen=True)
+class Series:
+    """One metric of one run: values [n] at rising environment steps [n]."""
+
+    steps: np.ndarray
+    values: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+class LoggedRun:
+    """A run folder as far as plots and tables need it."""
+
+    def __init__(self, path: Path, label: str | None = None) -> None:
+        self.path = path
+        self.label = label
+        """What whoever asks calls it; None: its settings tell."""
+        self.settings = _settings_of(path)
+        """By path: `schedule`, `algorithm.gamma`, `network.hidden`, ..."""
+        self.env = str(self.settings["env"])
+        self.algo = str(self.settings["algo"])
+        seed = self.settings.get("seed")
+        self.seed = seed if isinstance(seed, int) else None
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        return read_rows(self.path / _METRICS)
+
+    def series(self, metric: str) -> Series:
+        """A metric where it is known. Of two values at one step the later one counts."""
+        known = {row["step"]: row[metric] for row in self.rows if _is_finite(row.get(metric))}
+        steps = sorted(known)
+        return Series(np.array(steps, np.float64), np.array([known[step] for step in steps], np.float64))
+
+    def metrics(self) -> list[str]:
+        """The names of all metrics that it has."""
+        return sorted({name for row in self.rows for name in row} - {"step", "time"})
+
+    @cached_property
+    def _clock(self) -> Series:
+        return self.series(SECONDS)
+
+    def seconds_at(self, steps: np.ndarray) -> np.ndarray:
+        """Seconds of training until each step was reached."""
+        clock = self._clock
+        seconds = np.maximum.accumulate(np.append(0.0, clock.values))
+        return np.interp(steps, np.append(0.0, clock.steps), seconds)
+
+    @property
+    def steps(self) -> int:
+        """Environment steps so far."""
+        return int(max((row["step"] for row in self.rows), default=0))
+
+    @property
+    def seconds(self) -> float:
+        """Of training so far."""
+        return float(self.seconds_at(np.array([math.inf]))[0])
+
+    def __repr__(self) -> str:
+        return f"LoggedRun({str(self.path)!r})"
+
+
+def _is_finite(value: Any) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics.jsonl. Its last line may be torn, for a run may be writing it or have been killed then."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}.") from None
+    *lines, torn = content.split(b"\n")
+    rows = [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+    if torn:
+        with contextlib.suppress(RunFolderError):
+            rows.append(_row(torn, ""))
+    return rows
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        raise RunFolderError(f"{where} is damaged: it is not JSON. Remove the line, or leave the run out.") from None
+    if not isinstance(row, dict) or "step" not in row or row["step"] is None:
+        raise RunFolderError(f"{where} is damaged: it is no row of metrics with a step. Remove it.")
+    for name, value in row.items():
+        if value is not None and not _is_number(value):
+            raise RunFolderError(f"{where} is damaged: {name!r} has no number. Remove the line.")
+    return row
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63)
+
+
+def find_runs(runs: RunsLike) -> list[LoggedRun]:
+    """All runs that are meant, each once, in the order given and by path."""
+    found: dict[Path, LoggedRun] = {}
+    for label, path in _paths(runs):
+        for folder in _folders(path):
+            found.setdefault(folder.resolve(), LoggedRun(folder, label))
+    return list(found.values())
+
+
+def _paths(runs: RunsLike, label: str | None = None) -> Iterator[tuple[str | None, str]]:
+    if isinstance(runs, Mapping):
+        for name, each in runs.items():
+            yield from _paths(each, str(name))
+    elif isinstance(runs, (str, os.PathLike)):
+        path = os.fspath(runs)
+        name, equals, rest = path.partition("=")
+        if equals and label is None and not os.path.exists(path) and "/" not in name:
+            yield name, rest
+        else:
+            yield label, path
+    elif hasattr(runs, "directory"):  # what training returned
+        yield label, os.fspath(runs.directory)
+    elif isinstance(runs, Iterable):
+        for each in runs:
+            yield from _paths(each, label)
+    else:
+        raise RunFolderError(
+            f"{runs!r} is no run. Give a run folder, a folder of runs, or what raceway.train returned."
+        )
+
+
+def _folders(path: str) -> list[Path]:
+    """The run folders that a path means, by name."""
+    if os.path.exists(path):
+        places = [path]
+    else:
+        places = [each for each in sorted(glob.glob(path, recursive=True)) if os.path.isdir(each)]
+    found = [folder for place in places for folder in _inside(place)]
+    return found or [RunFolder.open(path).path]  # which says why there is none
+
+
+def _inside(place: str) -> list[Path]:
+    found = []
+    for folder, below, files in os.walk(place):
+        if "config.json" in files:
+            found.append(Path(folder))
+            below.clear()
+        below.sort()
+    return found
+
+
+def _settings_of(path: Path) -> dict[str, Any]:
+    """All settings by path. The algorithm's are under `algorithm.`, whichever it is, so that they can be compared."""
+    file = path / "config.json"
+    values = read_json(file)
+    if not isinstance(values, Mapping) or not isinstance(values.get("env"), str):
+        raise RunFolderError(f"{file} is damaged: it names no environment.")
+    algo = values.get("algo", "ppo")
+    flat: dict[str, Any] = {"algo": algo}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            group = "algorithm" if name == algo else name
+            flat |= {f"{group}.{each}": part for each, part in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def describe(runs: Sequence[LoggedRun]) -> str:
+    """Runs by their paths, for a sentence."""
+    names = [str(run.path) for run in runs[:3]]
+    more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
+    return ", ".join(names) + more

@@ -1,0 +1,48 @@
+"""Compiled programs are kept between runs: what took seconds to compile is read in milliseconds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import jax
+
+from raceway.report.system import cpu_name, versions
+
+_LEAST_COMPILE_S = 0.05
+
+
+def keep_compiled() -> None:
+    """Lets JAX keep what it compiles, unless a place for that has been chosen already (JAX_COMPILATION_CACHE_DIR)."""
+    if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
+        return
+    directory = cache_directory()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a home that cannot be written to is no reason not to train
+        return
+    settings = {
+        "jax_compilation_cache_dir": str(directory),
+        "jax_persistent_cache_min_compile_time_secs": _LEAST_COMPILE_S,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    for name, value in settings.items():
+        jax.config.update(name, value)  # type: ignore[no-untyped-call]
+
+
+def cache_directory() -> Path:
+    """One for each kind of CPU and version of JAX: programs compiled for another may not run, or not be equal."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    found = versions()
+    kind = f"{cpu_name()} {_cpu_features()} {found['jax']} {found['jaxlib']}"
+    return Path(home) / "raceway" / "compiled" / hashlib.sha256(kind.encode()).hexdigest()[:16]
+
+
+def _cpu_features() -> str:
+    try:
+        found = re.search(r"^(?:flags|Features)\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M)
+    except OSError:
+        return ""
+    return found[1] if found else ""

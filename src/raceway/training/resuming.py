@@ -1,0 +1,116 @@
+"""Going on with a run: whether it may, from where, and what of its files has to go."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from raceway.errors import RunFolderError, SettingError
+from raceway.report.system import system_facts
+from raceway.training.checkpoints import Checkpoint
+from raceway.training.config import TrainConfig
+from raceway.training.folder import RunFolder, read_json, write_json
+
+_MAY_CHANGE = ("log", "checkpoint", "num_workers")
+"""Settings that do not show in the results."""
+
+
+def check_settings(folder: RunFolder, config: TrainConfig) -> None:
+    """Refuses to go on with a run under other settings than its own."""
+    there, here = _flat(folder.read_config().to_dict()), _flat(config.to_dict())
+    names = [name for name in {**there, **here} if name.partition(".")[0] not in _MAY_CHANGE]
+    different = [name for name in names if there.get(name) != here.get(name)]
+    if not different:
+        return
+    said = ", ".join(f"{name}={there.get(name)!r} (now {here.get(name)!r})" for name in different[:4])
+    more = f" and {len(different) - 4} more" if len(different) > 4 else ""
+    longer = f" More steps: raceway resume {folder.path} --total-steps N." if different == ["total_steps"] else ""
+    raise SettingError(
+        f"There is a run {folder.path} already, with other settings: {said}{more}.{longer} To begin another run, give "
+        f"another --log.name; to go on with that one: raceway resume {folder.path}."
+    )
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return found
+
+
+def check_system(folder: RunFolder, anyway: bool) -> list[str]:
+    """Refuses to go on where the bits would differ from those of a run that was never stopped, unless that is wanted.
+
+    Returns what differs, in words.
+    """
+    there, here = read_json(folder.system), system_facts()
+    if not isinstance(there, dict) or not isinstance(there.get("versions"), dict):
+        raise RunFolderError(f"{folder.system} is damaged: it does not tell the versions that the run was begun with.")
+    differences = [
+        f"{name} {there['versions'].get(name)} (here {version})"
+        for name, version in here["versions"].items()
+        if there["versions"].get(name) != version
+    ]
+    for name, words in (("cpu", "the CPU"), ("xla_threads", "XLA threads"), ("xla_flags", "XLA_FLAGS")):
+        if there.get(name) != here[name]:
+            differences.append(f"{words} {there.get(name)!r} (here {here[name]!r})")
+    if differences and not anyway:
+        raise RunFolderError(
+            f"{folder.path} was begun with {', '.join(differences)}. From here on its bits would not be those of a run "
+            f"that was never stopped. To go on nevertheless: raceway resume {folder.path} --anyway."
+        )
+    return differences
+
+
+def rewind(folder: RunFolder, checkpoint: Checkpoint | None) -> list[str]:
+    """Takes back what was written after the checkpoint: all of it, if there is none. Returns what is odd, in words."""
+    if checkpoint is None:
+        write_json(folder.system, system_facts())
+        lengths = {folder.chain: 0, folder.metrics: 0}
+    else:
+        reporter = checkpoint.snapshot.reactors.get("reporter")
+        if not isinstance(reporter, dict):
+            raise RunFolderError(f"{checkpoint.path} is damaged: it has no reporter.")
+        lengths = {
+            path: _length(reporter, name, checkpoint.path)
+            for path, name in ((folder.chain, "chain_bytes"), (folder.metrics, "metrics_bytes"))
+        }
+    return [trouble for path, length in lengths.items() for trouble in _truncated(path, length)]
+
+
+def _length(state: Mapping[str, Any], name: str, where: Path) -> int:
+    value = state.get(name)
+    if type(value) is not int or value < 0:
+        raise RunFolderError(f"{where} is damaged: {name} is {value!r}.")
+    return value
+
+
+def _truncated(path: Path, length: int) -> list[str]:
+    try:
+        there = path.stat().st_size if path.exists() else 0
+        if there > length:
+            os.truncate(path, length)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be cut back to the checkpoint: {error.strerror}.") from None
+    if there < length:
+        return [f"{path.name} is shorter than when the checkpoint was made: {length - there:,} bytes of it are lost."]
+    return []
+
+
+def note_resumption(folder: RunFolder, checkpoint: Checkpoint, differences: list[str], is_exact: bool) -> None:
+    """Keeps a record of it in the run's folder."""
+    line = {
+        "after_round": checkpoint.round,
+        "time": round(time.time(), 3),
+        "differences": differences,
+        "environments": "as they were" if is_exact else "began new episodes: they cannot tell their state",
+    }
+    try:
+        with folder.resumed.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+    except OSError as error:
+        raise RunFolderError(f"{folder.resumed} cannot be written: {error.strerror}.") from None

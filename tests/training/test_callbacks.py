@@ -1,0 +1,163 @@
+"""Callbacks: what they are told, what they can change, and that it is as reproducible as the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import raceway
+from raceway.errors import SettingError
+from raceway.graph import ReactionError
+from raceway.training.callbacks import Control, Round
+from raceway.training.evaluation import Evaluation
+
+SMALL: dict[str, Any] = {
+    "num_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8), "preset": False,
+    "total_steps": 4 * 8 * 30, "evaluation": {"enabled": False}, "checkpoint": {"interval_s": 0.01},
+}  # fmt: skip
+
+
+def train(directory: Path, env: Any = "CartPole-v1", **settings: Any) -> Any:
+    log = {"directory": str(directory), "name": "run", "quiet": True}
+    return raceway.train(env, **{**SMALL, "log": log, **settings})
+
+
+class Diary(raceway.Callback):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.rounds: list[Round] = []
+        self.evaluations: list[Evaluation] = []
+        self.checkpoints: list[Path] = []
+
+    def on_round(self, told: Round, control: Control) -> None:
+        self.rounds.append(told)
+
+    def on_evaluation(self, found: Evaluation, control: Control) -> None:
+        self.evaluations.append(found)
+
+    def on_checkpoint(self, path: Path, control: Control) -> None:
+        self.checkpoints.append(path)
+
+
+def test_they_hear_of_rounds_evaluations_and_checkpoints(tmp_path: Path) -> None:
+    diary = Diary()
+    run = train(tmp_path, callbacks=[diary], evaluation={"times": 3, "episodes": 2})
+    assert [told.round for told in diary.rounds] == list(range(30))
+    assert diary.rounds[-1].steps == run.steps
+    assert diary.rounds[-1].progress == 1.0
+    assert diary.rounds[-1].return_mean is not None
+    assert sum(len(told.episodes.returns) for told in diary.rounds) > 10
+    assert {"policy_loss", "entropy"} <= set(diary.rounds[0].metrics)
+    assert diary.checkpoints[-1].name == "checkpoint-000000029.json"
+    assert diary.checkpoints[-1].is_file()
+    told = [json.loads(line) for line in (run.directory / "metrics.jsonl").read_text().splitlines()]
+    evaluated = {row["step"] for row in told if "evaluation/return" in row}
+    assert {found.steps for found in diary.evaluations} <= evaluated
+
+
+class StopAtReturn(raceway.Callback):
+    def __init__(self, wanted: float) -> None:
+        self.wanted = wanted
+
+    def on_round(self, told: Round, control: Control) -> None:
+        if told.return_mean is not None and told.return_mean >= self.wanted:
+            control.stop()
+
+
+def test_one_may_stop_the_run_always_at_the_same_round(tmp_path: Path) -> None:
+    settings = {"total_steps": 4 * 8 * 1000, "learning_rate": 1e-3}
+    first, second = (train(tmp_path / name, callbacks=[StopAtReturn(30)], **settings) for name in ("a", "b"))
+    assert first.steps < 4 * 8 * 1000
+    assert (first.steps, first.digest) == (second.steps, second.digest)
+    assert raceway.resume(first.directory).steps == first.steps, "it is finished"
+
+
+class Halving(raceway.Callback):
+    """The learning rate halves every ten rounds; it counts them itself, to see whether it is remembered."""
+
+    def __init__(self, interrupts_at: int = -1) -> None:
+        self.count = 0
+        self.interrupts_at = interrupts_at
+
+    def on_round(self, told: Round, control: Control) -> None:
+        self.count += 1
+        control.learning_rate = 1e-3 * 0.5 ** (self.count // 10)
+        if told.round == self.interrupts_at:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+
+    def save(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        self.count = state["count"]
+
+
+def test_one_may_set_the_learning_rate(tmp_path: Path) -> None:
+    diary = Diary()
+    train(tmp_path, callbacks=[Halving(), diary])
+    rates = [told.metrics["learning_rate"] for told in diary.rounds]
+    assert rates[1] == pytest.approx(1e-3)
+    assert rates[10] == pytest.approx(5e-4)
+    assert rates[20] == pytest.approx(2.5e-4)
+
+
+def test_a_rate_that_the_schedule_would_overwrite_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"lr_schedule='linear'.*lr_schedule='constant'"):
+        train(tmp_path, callbacks=[Halving()], lr_schedule="linear")
+
+
+def test_what_they_remember_is_in_checkpoints(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "stopped", callbacks=[Halving(interrupts_at=14)])
+    signal.signal(signal.SIGINT, before)
+    whole = train(tmp_path / "whole", callbacks=[Halving()])
+    assert raceway.resume(tmp_path / "stopped/CartPole-v1/run", callbacks=[Halving()]).digest == whole.digest
+
+
+class Heavier(raceway.Callback):
+    """Other environments from the tenth round on."""
+
+    def on_round(self, told: Round, control: Control) -> None:
+        if told.round == 10:
+            control.env_args = {"g": 20.0}
+
+
+@pytest.mark.parametrize("schedule", ["serial", "concurrent"])
+@pytest.mark.parametrize("collector", ["worker", "central"])
+def test_one_may_change_the_environments(tmp_path: Path, schedule: str, collector: str) -> None:
+    settings = {"schedule": schedule, "collector": collector}
+    changed = [train(tmp_path / name, "Pendulum-v1", callbacks=[Heavier()], **settings) for name in ("a", "b")]
+    plain = train(tmp_path / "plain", "Pendulum-v1", **settings)
+    chains = [(run.directory / "chain.jsonl").read_text().splitlines() for run in (*changed, plain)]
+    assert chains[0] == chains[1]
+    first = next(index for index, (one, other) in enumerate(zip(chains[0], chains[2], strict=True)) if one != other)
+    assert first == (11 if schedule == "serial" else 12)
+
+
+class Broken(raceway.Callback):
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def on_round(self, told: Round, control: Control) -> None:
+        if self.where == "round":
+            raise ZeroDivisionError("in a round")
+
+    def on_checkpoint(self, path: Path, control: Control) -> None:
+        if self.where == "checkpoint":
+            raise ZeroDivisionError("at a checkpoint")
+
+
+@pytest.mark.parametrize("where", ["round", "checkpoint"])
+def test_one_that_fails_ends_the_run_with_its_error(tmp_path: Path, where: str) -> None:
+    with pytest.raises((ReactionError, ZeroDivisionError), match=where):
+        train(tmp_path, callbacks=[Broken(where)], total_steps=4 * 8 * 3000)

@@ -1,0 +1,322 @@
+"""Going on with a run: what is told, what is refused, and what is the same as if it had never been stopped."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import raceway
+from raceway.errors import RunFolderError, SettingError, UserError
+from raceway.training.checkpoints import lock
+from tests.training.killing import metrics, same
+
+SMALL: dict[str, Any] = {
+    "num_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8), "preset": False,
+    "total_steps": 4 * 8 * 40, "evaluation": {"enabled": False}, "checkpoint": {"interval_s": 0.01},
+}  # fmt: skip
+
+
+def train(directory: Path, env: Any = "CartPole-v1", name: str = "run", **settings: Any) -> Any:
+    log = {"directory": str(directory), "name": name, "quiet": True}
+    return raceway.train(env, **{**SMALL, "log": log, **settings})
+
+
+class StopAt(raceway.Callback):
+    """Interrupts the run as Ctrl-C would, at a round."""
+
+    def __init__(self, round_: int) -> None:
+        self.round = round_
+
+    def on_round(self, told: Any, control: Any) -> None:
+        if told.round == self.round:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heard() -> Any:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted(directory: Path, env: Any = "CartPole-v1", round_: int = 12, **settings: Any) -> Path:
+    """A run that Ctrl-C has ended on its way."""
+    with pytest.raises(KeyboardInterrupt):
+        train(directory, env, callbacks=[StopAt(round_)], **settings)
+    (run,) = next(directory.iterdir()).iterdir()
+    return run
+
+
+def test_ctrl_c_saves_first_and_the_run_goes_on_from_that_very_round(tmp_path: Path) -> None:
+    run = interrupted(tmp_path / "stopped", checkpoint={"interval_s": 1000.0})
+    rounds = len((run / "chain.jsonl").read_text().splitlines())
+    assert 12 < rounds < 40
+    whole = train(tmp_path / "whole", callbacks=[StopAt(-1)])
+    ended = raceway.resume(run, callbacks=[StopAt(-1)])
+    assert json.loads((run / "resumed.jsonl").read_text())["after_round"] == rounds - 1
+    assert ended.digest == whole.digest
+    assert same(run, whole.directory) == []
+    assert ended.steps == whole.steps
+    assert ended.seconds > 0
+
+
+def test_the_same_command_tells_that_a_run_is_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = {"directory": str(tmp_path), "name": "run"}
+    first = train(tmp_path, log=log)
+    chain = (first.directory / "chain.jsonl").read_bytes()
+    capsys.readouterr()
+    again = train(tmp_path, log=log)
+    assert "finished before: 1,280 steps" in capsys.readouterr().out
+    assert (again.digest, again.steps, again.evaluation) == (first.digest, first.steps, first.evaluation)
+    assert raceway.resume(first.directory).digest == first.digest
+    assert (first.directory / "chain.jsonl").read_bytes() == chain
+
+
+def test_another_run_of_that_name_is_refused(tmp_path: Path) -> None:
+    train(tmp_path)
+    with pytest.raises(SettingError, match=r"seed=1 \(now 2\), ppo.gamma=0.99 \(now 0.5\).*another --log.name"):
+        train(tmp_path, seed=2, gamma=0.5)
+    with pytest.raises(SettingError, match=r"total_steps=1280 \(now 6400\).*raceway resume .* --total-steps N"):
+        train(tmp_path, total_steps=6400)
+
+
+def test_what_does_not_show_in_results_may_change(tmp_path: Path) -> None:
+    run = interrupted(tmp_path)
+    ended = train(tmp_path, num_workers=1, checkpoint={"keep": 5}, callbacks=[StopAt(-1)])
+    assert ended.directory == run
+    assert ended.steps == SMALL["total_steps"]
+
+
+def test_a_finished_run_goes_on_if_more_steps_are_wanted(tmp_path: Path) -> None:
+    first = train(tmp_path)
+    with pytest.raises(SettingError, match="has 1280 behind it already"):
+        raceway.resume(first.directory, total_steps=1280)
+    more = raceway.resume(first.directory, total_steps=1280 + 320)
+    assert more.steps == 1600
+    assert raceway.load(first.directory, "final").weights.version == 50
+    longer = train(tmp_path / "at once", total_steps=1600)
+    assert longer.digest == more.digest
+
+
+def test_a_run_that_is_stopped_after_its_last_round_is_only_finished(tmp_path: Path) -> None:
+    first = train(tmp_path, evaluation={"times": 1, "episodes": 2})
+    (first.directory / "outcome.json").unlink()  # as if it had been killed in its last evaluation
+    ended = raceway.resume(first.directory)
+    assert (ended.digest, ended.evaluation) == (first.digest, first.evaluation)
+    assert len(metrics(first.directory)[1]) == 1
+
+
+def test_events_are_those_of_the_rows(tmp_path: Path) -> None:
+    from tensorboardX.event_file_writer import EventsWriter  # noqa: F401 (it is there)
+    from tensorboardX.proto.event_pb2 import Event
+    from tensorboardX.record_writer import RecordWriter  # noqa: F401
+
+    run = interrupted(tmp_path)
+    raceway.resume(run, callbacks=[StopAt(-1)])
+    steps = []
+    for path in (run / "tensorboard").iterdir():
+        content = path.read_bytes()
+        while content:
+            length = int.from_bytes(content[:8], "little")
+            event = Event.FromString(content[12 : 12 + length])
+            steps += [event.step] if event.summary.value else []
+            content = content[16 + length :]
+    rows = [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert steps == rows
+
+
+def change_system(run: Path, **facts: Any) -> None:
+    path = run / "system.json"
+    told = json.loads(path.read_text())
+    told["versions"] |= facts.pop("versions", {})
+    path.write_text(json.dumps(told | facts))
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"versions": {"jaxlib": "0.1"}}, r"jaxlib 0\.1 \(here "),
+        ({"cpu": "Z80"}, r"the CPU 'Z80' \(here "),
+        ({"xla_threads": 99}, r"XLA threads 99 \(here "),
+        ({"xla_flags": "--fast"}, r"XLA_FLAGS '--fast' \(here "),
+    ],
+)
+def test_other_conditions_are_refused_unless_they_are_wanted(tmp_path: Path, facts: Any, words: str) -> None:
+    run = interrupted(tmp_path)
+    change_system(run, **facts)
+    with pytest.raises(RunFolderError, match=words + r".*--anyway"):
+        raceway.resume(run, callbacks=[StopAt(-1)])
+    ended = raceway.resume(run, callbacks=[StopAt(-1)], anyway=True)
+    assert ended.steps == SMALL["total_steps"]
+    (told,) = [json.loads(line) for line in (run / "resumed.jsonl").read_text().splitlines()]
+    assert len(told["differences"]) == 1
+
+
+def test_a_torn_checkpoint_is_passed_over_for_the_one_before(tmp_path: Path) -> None:
+    run = interrupted(tmp_path, round_=25)
+    newest = max((run / "checkpoints").glob("*.safetensors"))
+    newest.write_bytes(newest.read_bytes()[:-100])
+    assert len(list((run / "checkpoints").glob("*.json"))) == 2
+    whole = train(tmp_path / "whole", callbacks=[StopAt(-1)])
+    ended = raceway.resume(run, callbacks=[StopAt(-1)])
+    assert ended.digest == whole.digest
+    assert same(run, whole.directory) == []
+
+
+def test_nothing_is_done_if_no_checkpoint_is_good(tmp_path: Path) -> None:
+    run = interrupted(tmp_path)
+    for path in (run / "checkpoints").glob("*.json"):
+        path.write_text("{}")
+    chain = (run / "chain.jsonl").read_bytes()
+    with pytest.raises(RunFolderError, match="None of the checkpoints"):
+        raceway.resume(run, callbacks=[StopAt(-1)])
+    assert (run / "chain.jsonl").read_bytes() == chain
+
+
+def test_one_process_at_a_time_has_a_run(tmp_path: Path) -> None:
+    run = interrupted(tmp_path)
+    with lock(run), pytest.raises(RunFolderError, match=f"in use by process {os.getpid()}"):
+        raceway.resume(run)
+    with lock(run), pytest.raises(RunFolderError, match=f"in use by process {os.getpid()}"):
+        train(tmp_path)
+
+
+_SCRIPT = """
+import sys
+import raceway
+raceway.train("CartPole-v1", total_steps=100_000_000, checkpoint={"interval_s": 1000.0},
+              log={"directory": sys.argv[1], "name": "run", "interval_s": 0.2})
+"""
+
+
+def test_sigterm_saves_first(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", _SCRIPT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    timer = threading.Timer(120, process.kill)
+    timer.start()
+    assert process.stdout is not None
+    assert any("steps/s" in line for line in process.stdout)
+    process.terminate()
+    told, _ = process.communicate(timeout=60)
+    timer.cancel()
+    assert process.returncode == 143
+    assert "Told to end after" in told
+    run = tmp_path / "CartPole-v1" / "run"
+    assert f"raceway resume {run}" in told
+    (checkpoint,) = (run / "checkpoints").glob("*.json")
+    rounds = len((run / "chain.jsonl").read_text().splitlines())
+    assert checkpoint.name == f"checkpoint-{rounds - 1:09d}.json"
+
+
+def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from raceway.training.checkpoints import Checkpoints
+
+    tried = []
+
+    def full(self: Checkpoints, snapshot: Any, facts: Any) -> Path:
+        tried.append(snapshot.round)
+        raise RunFolderError("No space left on device")
+
+    monkeypatch.setattr(Checkpoints, "write", full)
+    ended = train(tmp_path)
+    assert tried
+    assert ended.steps == SMALL["total_steps"]
+
+
+def test_metrics_that_cannot_be_written_end_the_run_with_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raceway.report.metrics import MetricsLog
+
+    write = MetricsLog.write
+
+    def full(self: MetricsLog, step: int, values: Any) -> None:
+        if step > 600:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "metrics.jsonl"))
+        write(self, step, values)
+
+    monkeypatch.setattr(MetricsLog, "write", full)
+    with pytest.raises(UserError, match=r"metrics.jsonl cannot be written: No space left on device.*raceway resume"):
+        train(tmp_path)
+    monkeypatch.undo()
+    (run,) = (tmp_path / "CartPole-v1").iterdir()
+    assert raceway.resume(run).digest == train(tmp_path / "whole").digest
+
+
+class Walk(gymnasium.Env[np.ndarray, Any]):
+    """A walk by dice, whose state can be saved."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place = 0.0
+        return np.array([self.place], np.float32), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.place += float(action) - 0.5 + float(self.np_random.normal())
+        return np.array([self.place], np.float32), -abs(self.place), abs(self.place) > 5, False, {}
+
+    def save_state(self) -> Any:
+        return self.place
+
+    def load_state(self, state: Any) -> None:
+        self.place = float(state)
+
+
+def walk() -> gymnasium.Env:
+    return gymnasium.wrappers.TimeLimit(Walk(), 20)
+
+
+class Forgetful(Walk):
+    """The same, but it cannot be saved."""
+
+    save_state = None  # type: ignore[assignment]
+
+
+def test_environments_in_python_that_can_be_saved_go_on_where_they_were(tmp_path: Path) -> None:
+    run = interrupted(tmp_path / "stopped", walk)
+    whole = train(tmp_path / "whole", walk, callbacks=[StopAt(-1)])
+    assert raceway.resume(run, env=walk, callbacks=[StopAt(-1)]).digest == whole.digest
+    assert same(run, whole.directory) == []
+
+
+def test_environments_that_cannot_be_saved_begin_new_episodes_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = {"directory": str(tmp_path / "stopped"), "name": "run", "interval_s": 100.0}
+    run = interrupted(tmp_path / "stopped", Forgetful, log=log)
+    capsys.readouterr()
+    ended = raceway.resume(run, env=Forgetful, callbacks=[StopAt(-1)])
+    assert "with new episodes: its environments have no save_state()" in capsys.readouterr().out
+    assert ended.steps == SMALL["total_steps"]
+    assert "began new episodes" in (run / "resumed.jsonl").read_text()
+    assert ended.digest != train(tmp_path / "whole", Forgetful).digest
+
+
+def test_an_async_run_goes_on_too(tmp_path: Path) -> None:
+    run = interrupted(tmp_path, schedule="async")
+    ended = raceway.resume(run, callbacks=[StopAt(-1)])
+    assert ended.steps == SMALL["total_steps"]
+    rounds = [json.loads(line)["round"] for line in (run / "chain.jsonl").read_text().splitlines()]
+    assert rounds == list(range(40))
+
+
+def test_a_run_with_callbacks_needs_them_again(tmp_path: Path) -> None:
+    run = interrupted(tmp_path)
+    with pytest.raises(UserError, match=r"begun with 1 callbacks, and now has 0.*callbacks=\[\.\.\.\]"):
+        raceway.resume(run)
