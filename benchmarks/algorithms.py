@@ -120,7 +120,7 @@ def solve(bench: Bench) -> None:
     bench.write("solve", {"seeds": list(bench.seeds), "env": "CartPole-v1", "entries": entries})
 
 
-SOLVERS = ("a2c", "impala")
+SOLVERS = ("a2c", "impala", "pqn")
 SECTIONS: Mapping[str, Callable[[Bench], None]] = {
     "concurrent_async": concurrent_async,
     "delayed": delayed,

@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import checkpoints
 from benchmarks.algorithm_tables import corrections_tables, schedules_tables
 from benchmarks.table import markdown_table, with_tables
-from raceway.algos.configs import A2CConfig, ImpalaConfig, NetworkConfig, PPOConfig
+from raceway.algos.configs import A2CConfig, ImpalaConfig, NetworkConfig, PPOConfig, PQNConfig
 from raceway.algos.hyperparameters import ALIASES
 from raceway.report.words import clock, count, number
 from raceway.training.presets import Preset, presets
@@ -113,10 +114,21 @@ def renewed_impala(page: str) -> str:
     return _with_algorithm(page, ImpalaConfig, "impala")
 
 
+def renewed_pqn(page: str) -> str:
+    """PQN's."""
+    return _with_algorithm(page, PQNConfig, "pqn")
+
+
 def renewed_schedules(page: str) -> str:
     """That of the schedules."""
     record = _record(ALGORITHMS / "concurrent_async.json")
     return with_tables(page, schedules_tables(record) if record else NOTHING, "concurrent-async")
+
+
+def renewed_resuming(page: str) -> str:
+    """That of checkpoints."""
+    record = _record(checkpoints.FILE)
+    return with_tables(page, checkpoints.tables(record) if record else NOTHING, "checkpoints")
 
 
 def _with_algorithm(page: str, kind: type, algo: str) -> str:
@@ -132,7 +144,9 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     PAGE: renewed,
     Path("docs/a2c.md"): renewed_a2c,
     Path("docs/impala.md"): renewed_impala,
+    Path("docs/pqn.md"): renewed_pqn,
     Path("docs/schedules.md"): renewed_schedules,
+    Path("docs/resuming.md"): renewed_resuming,
 }
 
 

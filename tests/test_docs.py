@@ -34,7 +34,15 @@ def blocks(page: Path, language: str) -> list[str]:
 
 EXAMPLES = [
     pytest.param(code, id=f"{page}-{index}")
-    for page in ("README.md", "docs/training.md", "docs/determinism.md", "docs/metrics.md")
+    for page in (
+        "README.md",
+        "docs/training.md",
+        "docs/determinism.md",
+        "docs/metrics.md",
+        "docs/recurrent.md",
+        "docs/resuming.md",
+        "docs/callbacks.md",
+    )
     for index, code in enumerate(blocks(ROOT / page, "python"))
 ]
 
@@ -88,7 +96,7 @@ def test_the_folder_on_the_training_page_is_the_one_that_a_run_leaves(short_run:
     table = (ROOT / "docs/training.md").read_text().partition("## The folder")[2].partition("\n## ")[0]
     cells = "".join(re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE))
     named = {name.rstrip("/") for name in re.findall(r"`([^`]+)`", cells)}
-    assert named - {"dumps"} == {path.name for path in short_run.iterdir()}
+    assert named - {"dumps", "resumed.jsonl"} == {path.name for path in short_run.iterdir()}
 
 
 def test_the_commands_and_examples_of_the_exporting_page_run(
@@ -108,9 +116,10 @@ def test_the_commands_and_examples_of_the_exporting_page_run(
 def test_the_commands_and_examples_of_the_plotting_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = ROOT / "docs/plotting.md"
     monkeypatch.chdir(tmp_path)
-    for schedule in ("concurrent", "serial"):
+    for name, rate in (("usual", 1e-3), ("slow", 2e-4)):
         for seed in (1, 2, 3):
-            log_run(Path(f"runs/CartPole-v1/{schedule}-seed{seed}"), line(0.5), [(900, 1.0)], seed=seed, schedule=schedule)
+            path = Path(f"runs/CartPole-v1/{name}-seed{seed}")
+            log_run(path, line(0.5), [(900, 1.0)], seed=seed, ppo={"learning_rate": rate})
     commands = re.findall(r"^raceway ((?:plot|compare) .*)$", page.read_text(), flags=re.MULTILINE)
     assert len(commands) > 5
     for command in commands:

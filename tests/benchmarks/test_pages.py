@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.algorithm_tables import corrections_tables, schedules_tables
 from benchmarks.pages import NOTHING, PAGES, main, meanings, results_table, settings_table
-from raceway.algos.configs import A2CConfig, ImpalaConfig, NetworkConfig, PPOConfig
+from raceway.algos.configs import A2CConfig, ImpalaConfig, NetworkConfig, PPOConfig, PQNConfig
 from raceway.algos.hyperparameters import ALIASES
 from raceway.training.presets import Preset, Result
 
@@ -17,7 +17,7 @@ RESULT = Result(
 )
 
 
-@pytest.mark.parametrize("kind", [PPOConfig, A2CConfig, ImpalaConfig, NetworkConfig])
+@pytest.mark.parametrize("kind", [PPOConfig, A2CConfig, ImpalaConfig, PQNConfig, NetworkConfig])
 def test_every_setting_has_a_meaning(kind: type) -> None:
     assert list(meanings(kind)) == [field.name for field in dataclasses.fields(kind)]
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 import tyro
@@ -91,29 +91,20 @@ def test_what_is_wrong_is_named_with_the_nearest_option(arguments: str, message:
     assert message in str(raised.value)
 
 
-SAMPLES: dict[str, list[str]] = {
-    "network.hidden": ["32", "16"],
-    "schedule": ["serial"],
-    "device": ["cpu"],
-    "collector": ["central"],
-    "ppo.lr_schedule": ["linear"],
-    "network.activation": ["relu"],
-    "network.kind": ["mlp"],
-    "ppo.gamma": ["0.5"],
-    "ppo.gae_lambda": ["0.5"],
-    "algo": ["ppo"],
-    **{f"{algo}.{name}": ["0.5"] for algo in ("a2c", "impala") for name in ("gamma", "gae_lambda")},
-    **{f"{algo}.lr_schedule": ["linear"] for algo in ("a2c", "impala")},
-    **{f"{algo}.optimizer": ["adam"] for algo in ("a2c", "impala")},
-    "a2c.correction": ["ratio"],
-}
+def sample(path: str, type_: Any) -> list[str]:
+    """Something to give an option."""
+    if path in ("network.hidden", "algo"):
+        return {"network.hidden": ["32", "16"], "algo": ["a2c"]}[path]
+    if get_origin(type_) is Literal:
+        return [get_args(type_)[-1]]
+    return ["0.5"] if type_ is float else ["4"]
 
 
 @pytest.mark.parametrize("path", [path for path in paths_of(TrainConfig) if path not in ("env", "env_args")])
 def test_every_option_of_the_help_is_read_as_the_help_says(path: str) -> None:
     type_ = paths_of(TrainConfig)[path]
     group, dot, leaf = spelled(path)[2:].rpartition(".")
-    arguments = [f"--{group}{dot}no-{leaf}"] if type_ is bool else [spelled(path), *SAMPLES.get(path, ["4"])]
+    arguments = [f"--{group}{dot}no-{leaf}"] if type_ is bool else [spelled(path), *sample(path, type_)]
     by_help = tyro.cli(Help, args=["Some-v1", *arguments], default=Help(env=tyro.MISSING))
     ours = parse(["Some-v1", *arguments])
     found: Any = by_help

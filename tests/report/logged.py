@@ -37,7 +37,7 @@ def log_run(
     path.mkdir(parents=True)
     (path / "config.json").write_text(json.dumps(config))
     rows: list[dict[str, Any]] = [
-        {"step": step, "time": 1.0, "round": 0, "time/seconds": seconds, "episode/return": return_}
+        {"step": step, "round": 0, "time/seconds": seconds, "episode/return": return_, "episode/length": 9.0}
         for step, seconds, return_ in points
     ]
     rows += [{"step": step, "time": 1.0, "evaluation/return": return_} for step, return_ in evaluations]

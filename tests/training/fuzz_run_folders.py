@@ -29,8 +29,10 @@ import numpy as np
 import pytest
 
 import raceway
+from raceway.algos.build import build_algorithm
 from raceway.errors import UserError
 from raceway.report.runs import find_runs
+from raceway.training import policy as policy_module
 from raceway.training import run as run_module
 from raceway.training.checkpoints import Checkpoint, Checkpoints
 from raceway.training.config import TrainConfig
@@ -126,8 +128,8 @@ BYTES: list[Bytes] = [_flip, _flip, _cut, _insert, _remove, _repeat, _zeros, _re
 HOSTILE: list[Any] = [
     None, True, False, 0, 1, -1, 2, 7, 10**9, 2**31, 2**53, 2**63, 2**70, -(2**70), 10**400, 0.5, -0.0, 1e308, 1e-320,
     math.nan, math.inf, -math.inf, "", "x", "0", "\ud800", "\0", "../../../etc/passwd", "/dev/zero", "x" * 10_000,
-    "CartPole-v1", "Taxi-v3", "os:system", "float64", "object", "O", "V8", "box", "dict", "tuple", "\x1b[2J", "é", [], {},
-    [[]], [None], [0], [1, 2, 3], ["x"], {"": None}, {"x": 1}, {"kind": "tuple", "parts": []},
+    "CartPole-v1", "Taxi-v3", "os:system", "float64", "object", "O", "V8", "box", "dict", "tuple", "\x1b[2J", "é", [],
+    {}, [[]], [None], [0], [1, 2, 3], ["x"], {"": None}, {"x": 1}, {"kind": "tuple", "parts": []},
     {"number": "nan"}, {"number": "inf"}, {"number": []}, {"not saved": "x"},
     {"$array": "0:reactors"}, {"$pickle": "gASVAAAA"}, {"$dict": []}, {"$tuple": []}, {"$record": []},
     {"$bytes": "x"}, {"$number": "x"}, {"$dict": [["x", 1], ["x", 2]]}, {"$record": [["version", 1], ["params", 2]]},
@@ -278,7 +280,7 @@ def _remove_any(path: Path) -> None:
 def mutate_place(path: Path, rng: random.Random) -> None:
     """Something else in a file's or a folder's place."""
     how = rng.randrange(9)
-    others = sorted(each for each in path.parent.parent.rglob("*") if each.is_file() and each != path)
+    others = sorted(each for each in path.parent.parent.rglob("*") if _is_plain(each) and each != path)
     other = rng.choice(others)
     content = other.read_bytes()
     _remove_any(path)
@@ -325,7 +327,7 @@ def spoil(folder: Path, rng: random.Random) -> Mutant:
     """Spoils one thing, or now and then several."""
     mutant = Mutant(folder)
     for _ in range(rng.choice([1, 1, 1, 1, 2, 4])):
-        files = sorted(each for each in folder.rglob("*") if each.is_file() and not each.is_symlink())
+        files = sorted(each for each in folder.rglob("*") if _is_plain(each))
         weights = [6 if "checkpoint" in each.name else 0 if each.suffix in (".svg", ".mmd") else 2 for each in files]
         path = rng.choices(files, weights)[0]
         if rng.random() < 0.06:
@@ -335,6 +337,10 @@ def spoil(folder: Path, rng: random.Random) -> Mutant:
         else:
             mutant.changes.append(f"{_spoil_file(path, rng)} {path.relative_to(folder)}")
     return mutant
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size < 10**7
 
 
 def _spoil_file(path: Path, rng: random.Random) -> str:
@@ -382,6 +388,7 @@ class Readers:
         self._setup: Setup = run_module._set_up(config, config.env, None)
         algorithm = self._setup.algorithm()
         object.__setattr__(self._setup, "algorithm", lambda: algorithm)  # compiled once
+        self._algorithms: dict[str, Any] = {}
 
     def all(self) -> list[Callable[[Path], Any]]:
         return [self.settings, self.policy, self.plots, self.outcome, self.resume]
@@ -390,10 +397,22 @@ class Readers:
         return RunFolder.open(path).read_config()
 
     def policy(self, path: Path) -> None:
-        for which in (None, "best", "final"):
-            policy = raceway.load(path, which)
-            action = policy.act(policy.observation_space.sample())
-            assert policy.action_space.contains(action)
+        patch = pytest.MonkeyPatch()
+        patch.setattr(policy_module, "build_algorithm", self._build)
+        try:
+            for which in (None, "best", "final"):
+                policy = raceway.load(path, which)
+                action = policy.act(policy.observation_space.sample())
+                assert policy.action_space.contains(action)
+        finally:
+            patch.undo()
+
+    def _build(self, *wanted: Any) -> Any:
+        """Compiled once for those that are alike."""
+        key = repr(wanted)
+        if key not in self._algorithms:
+            self._algorithms[key] = build_algorithm(*wanted)
+        return self._algorithms[key]
 
     def plots(self, path: Path) -> None:
         last_row(path / "metrics.jsonl")
@@ -412,9 +431,11 @@ class Readers:
         patch = pytest.MonkeyPatch()
         patch.setattr(run_module, "_set_up", self._set_up)
         patch.setattr(run_module, "_run", self._load_all)
-        with patch.context(), contextlib.suppress(DifferentError):
-            raceway.resume(path)
-        patch.undo()
+        try:
+            with contextlib.suppress(DifferentError):
+                raceway.resume(path)
+        finally:
+            patch.undo()
 
     def _set_up(self, config: TrainConfig, target: Any, network: Any) -> Setup:
         if config != self._setup.config:
@@ -482,6 +503,7 @@ def try_cases(template_: Path, scratch: Path, numbers: range) -> Tally:
             tally.readings[outcome if outcome in ("read", "refused") else "FAULT"] += 1
             if outcome not in ("read", "refused"):
                 tally.faults.append(f"case {number} ({'; '.join(mutant.changes)}), {read.__name__}: {outcome}")
+                print(tally.faults[-1][:300], flush=True)
         if CANARY.exists():
             tally.faults.append(f"case {number} ({'; '.join(mutant.changes)}): its code was run")
             CANARY.rmdir()

@@ -16,7 +16,7 @@ from raceway.training.programs import Setup, Training, build
 from raceway.training.resolve import resolve
 
 SMALL = {"num_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8), "preset": False}
-PPO_ONLY = ("batch_size", "n_epochs")
+WITHOUT_MINIBATCHES = ("a2c", "impala")
 
 
 class Recorder(Reactor):
@@ -33,7 +33,7 @@ class Recorder(Reactor):
 
 
 def set_up(env: Any, *, network: Any = None, **settings: Any) -> Setup:
-    left_out = PPO_ONLY if settings.get("algo", "ppo") != "ppo" else ()
+    left_out = ("batch_size", "n_epochs") if settings.get("algo") in WITHOUT_MINIBATCHES else ()
     small = {name: value for name, value in SMALL.items() if name not in left_out}
     config = resolve(env, **{**small, **settings})
     return Setup.of(config, EnvSource(env, config.env_args), network)

@@ -23,7 +23,7 @@ from raceway.algos.rollout import Rollout, Scaling
 from raceway.algos.spaces import action_parts, flatten, observation_leaves
 
 FINITE_METRICS = ("policy_loss", "value_loss", "entropy", "gradient_norm")
-"""Every algorithm gives these; one that is not finite ends the run."""
+"""Algorithms give these, as far as they have them; one that is not finite ends the run."""
 
 
 class State(NamedTuple):
@@ -179,7 +179,7 @@ class Algorithm(ABC):
         in_data = in_data or culprit_in_params(state.params, self.network.name_of)
         if in_data:
             return in_data
-        found = culprit_in_metrics(metrics, FINITE_METRICS)
+        found = culprit_in_metrics(metrics, [name for name in FINITE_METRICS if name in metrics])
         if found is None:
             return "everything is finite"
         gradients = jax.jit(jax.grad(self.round_loss))(self.network.unravel(state.params), self.batch(rollout))

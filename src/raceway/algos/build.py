@@ -5,7 +5,7 @@ from __future__ import annotations
 from gymnasium import Space
 
 from raceway.algos.algorithm import Algorithm
-from raceway.algos.configs import A2CConfig, AlgorithmConfig, ImpalaConfig, NetworkConfig, PPOConfig
+from raceway.algos.configs import A2CConfig, AlgorithmConfig, ImpalaConfig, NetworkConfig, PPOConfig, PQNConfig
 from raceway.algos.networks import UserNetwork
 
 
@@ -29,3 +29,7 @@ def build_algorithm(
             from raceway.algos.impala import Impala
 
             return Impala(config, observation_space, action_space, network)
+        case PQNConfig():
+            from raceway.algos.pqn import PQN
+
+            return PQN(config, observation_space, action_space, network)

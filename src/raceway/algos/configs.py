@@ -97,12 +97,7 @@ class PPOConfig:
                 f"n_steps={self.n_steps} times a number that divides num_envs={num_envs}. "
                 f"Use batch_size {in_words(sizes)}."
             )
-        if rows % self.batch_size:
-            raise ValueError(
-                f"A round of n_steps={self.n_steps} x num_envs={num_envs} = {rows} rows cannot be split into "
-                f"minibatches of batch_size={self.batch_size}: {rows} is not a multiple of {self.batch_size}. "
-                f"Use batch_size {divisors_in_words(rows, self.batch_size)}."
-            )
+        _check_minibatches(self, num_envs)
 
 
 @dataclass(frozen=True)
@@ -183,7 +178,53 @@ class ImpalaConfig:
         _require_one_of(self, "lr_schedule", "constant", "linear")
 
 
-AlgorithmConfig: TypeAlias = PPOConfig | A2CConfig | ImpalaConfig
+@dataclass(frozen=True)
+class PQNConfig:
+    """PQN's hyperparameters: exploration by the names of SB3's DQN, the others by those of its PPO."""
+
+    learning_rate: float = 5e-4
+    """Adam's step size; the first one if lr_schedule changes it."""
+    n_steps: int = 64
+    """Steps of each environment in a round."""
+    batch_size: int = 128
+    """Rows in a minibatch; must divide n_steps x num_envs."""
+    n_epochs: int = 4
+    """How often each round is gone through."""
+    gamma: float = 0.99
+    """Discount: how much a reward counts when it comes a step later."""
+    q_lambda: float = 0.9
+    """Targets between one step of bootstrapping (0) and whole returns (1)."""
+    exploration_initial_eps: float = 1.0
+    """How often actions are chosen at random, at first."""
+    exploration_final_eps: float = 0.05
+    """How often in the end."""
+    exploration_fraction: float = 0.2
+    """The part of the run over which that changes."""
+    max_grad_norm: float = 10.0
+    """Gradients longer than this are shortened to it."""
+    lr_schedule: Literal["constant", "linear"] = "constant"
+    """linear: down to 0 at the end of the run."""
+    normalize_observations: bool = False
+    """Observations to mean 0 and standard deviation 1 by running statistics, clipped at 10."""
+    normalize_rewards: bool = False
+    """Rewards divided by the running standard deviation of discounted returns, clipped at 10."""
+
+    def __post_init__(self) -> None:
+        _check_ranges(self)
+        defaults = type(self).__dict__
+        for name in ("batch_size", "n_epochs"):
+            require(self, name, lambda n: n == int(n) and n >= 1, "a whole number from 1", defaults[name])
+        for name in ("q_lambda", "exploration_initial_eps", "exploration_final_eps"):
+            require(self, name, lambda x: 0 <= x <= 1, "from 0 to 1", defaults[name])
+        require(self, "exploration_fraction", lambda x: 0 < x <= 1, "above 0, 1 at most", 0.2)
+        _require_one_of(self, "lr_schedule", "constant", "linear")
+
+    def check_num_envs(self, num_envs: int) -> None:
+        """Raises if a round of so many environments cannot be split into minibatches."""
+        _check_minibatches(self, num_envs)
+
+
+AlgorithmConfig: TypeAlias = PPOConfig | A2CConfig | ImpalaConfig | PQNConfig
 
 
 def _check_ranges(config: Any) -> None:
@@ -196,7 +237,18 @@ def _check_ranges(config: Any) -> None:
         if name in defaults:
             require(config, name, lambda x: 0 <= x <= 1, "from 0 to 1", defaults[name])
     for name in ("ent_coef", "vf_coef"):
-        require(config, name, lambda x: x >= 0, "0 or more", defaults[name])
+        if name in defaults:
+            require(config, name, lambda x: x >= 0, "0 or more", defaults[name])
+
+
+def _check_minibatches(config: Any, num_envs: int) -> None:
+    rows = config.n_steps * num_envs
+    if rows % config.batch_size:
+        raise ValueError(
+            f"A round of n_steps={config.n_steps} x num_envs={num_envs} = {rows} rows cannot be split into "
+            f"minibatches of batch_size={config.batch_size}: {rows} is not a multiple of {config.batch_size}. "
+            f"Use batch_size {divisors_in_words(rows, config.batch_size)}."
+        )
 
 
 def _require_one_of(config: Any, name: str, *choices: str) -> None:

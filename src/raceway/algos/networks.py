@@ -21,7 +21,7 @@ from raceway.algos.parameters import Layout, orthogonal
 from raceway.algos.spaces import SMALLEST_IMAGE, ActionParts, Leaf, action_parts, observation_leaves, unflatten
 
 OBSERVATION_LIMIT = 10.0
-_ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {"tanh": jnp.tanh, "relu": jax.nn.relu}
+ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {"tanh": jnp.tanh, "relu": jax.nn.relu}
 
 
 class UserNetwork(NamedTuple):
@@ -224,7 +224,7 @@ class ActorCritic:
         for depth in range(len(layers)):
             x = x @ params[f"{stack}{depth}.weights"] + params[f"{stack}{depth}.bias"]
             if depth < len(layers) - 1 or not linear_end:
-                x = _ACTIVATIONS[self._config.activation](x)
+                x = ACTIVATIONS[self._config.activation](x)
         return x
 
     def native_layout(self) -> dict[str, Any] | None:

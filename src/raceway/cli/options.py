@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -51,8 +52,9 @@ def _algo(arguments: Sequence[str]) -> str:
     said = {name: _value(arguments, name) for name in ("algo", "algorithm", "config")}
     algo = said["algo"] or said["algorithm"]
     if algo is None and said["config"] is not None:
-        file = read_config(said["config"])
-        algo = file.get("algo", file.get("algorithm"))
+        with contextlib.suppress(SettingError):  # what is wrong with the file is told when it is used
+            file = read_config(said["config"])
+            algo = file.get("algo", file.get("algorithm"))
     if algo is None:
         return TrainConfig.algo
     check_algorithm(algo)

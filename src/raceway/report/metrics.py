@@ -15,12 +15,13 @@ from types import TracebackType
 from typing import IO, Any, Protocol
 
 from raceway.errors import MissingPackageError, RunFolderError
+from raceway.training.folder import open_to_append, read_whole
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The lines of a metrics.jsonl. One that is torn at its end is passed over: its writer was killed."""
     rows = []
-    lines = path.read_bytes().split(b"\n")
+    lines = read_whole(path).split(b"\n")
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
@@ -61,7 +62,7 @@ class MetricsLog:
         sinks: list[_Sink] = [] if wandb_project is None else [_Wandb(self._directory, wandb_project)]
         path = self._directory / "metrics.jsonl"
         earlier = read_rows(path) if tensorboard and path.exists() else []
-        self._file: IO[bytes] | None = path.open("ab")
+        self._file: IO[bytes] | None = open_to_append(path)
         self._thread = _Writer(self._directory / "tensorboard" if tensorboard else None, earlier, sinks)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:

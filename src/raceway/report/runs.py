@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from raceway.errors import RunFolderError
-from raceway.training.folder import RunFolder, read_json
+from raceway.training.folder import RunFolder, read_json, read_whole
 
 RunsLike: TypeAlias = "str | os.PathLike[str] | Any | Iterable[Any] | Mapping[str, Any]"
 """A run folder, a folder of runs, a pattern, what `raceway.train` returned, several of these, or these by label."""
@@ -94,13 +94,9 @@ def _is_finite(value: Any) -> bool:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a metrics.jsonl. Its last line may be torn, for a run may be writing it or have been killed then."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return []
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}.") from None
-    *lines, torn = content.split(b"\n")
+    *lines, torn = read_whole(path).split(b"\n")
     rows = [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
     if torn:
         with contextlib.suppress(RunFolderError):

@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from gymnasium import Space, spaces
 
-from raceway.algos.configs import NetworkConfig
+from raceway.algos.build import build_algorithm
 from raceway.algos.convolution import LAYERS
-from raceway.algos.networks import ActorCritic, build_network
+from raceway.algos.networks import ActorCritic
 from raceway.algos.parameters import Layout
-from raceway.algos.rollout import Scaling, Weights
+from raceway.algos.rollout import Scaling
 from raceway.algos.spaces import (
     ActionParts,
     Leaf,
@@ -25,16 +25,23 @@ from raceway.algos.spaces import (
     observation_leaves,
 )
 from raceway.errors import RunFolderError, UserError
+from raceway.training.config import TrainConfig
+from raceway.training.policy_files import PolicyContent
 
 
 @dataclass(frozen=True)
 class Layer:
-    """activation(x @ weights + bias); with a stride a convolution of images [B, H, W, C] by weights [k, k, C, O]."""
+    """activation(x @ weights + bias); with a stride a convolution of images [B, H, W, C] by weights [k, k, C, O].
+
+    With scale and shift, what goes into the activation has mean 0 and variance 1 in each row, times scale, plus shift.
+    """
 
     weights: str
     bias: str
     activation: str | None
     stride: int | None = None
+    scale: str | None = None
+    shift: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ class Blueprint:
     trunk: tuple[Layer, ...]
     actor: tuple[Layer, ...]
     critic: tuple[Layer, ...]
+    """None at all: the actor gives the values of the actions, and the greatest is that of the observation."""
     observation_space: Space
     action_space: Space
     action: ActionParts
@@ -104,11 +112,10 @@ class Blueprint:
         return np.asarray(self.action_space.start, np.int64).reshape(-1)
 
 
-def blueprint(
-    network: NetworkConfig, weights: Weights, observation_space: Space, action_space: Space, has_masks: bool = False
-) -> Blueprint:
+def blueprint(config: TrainConfig, content: PolicyContent) -> Blueprint:
     """Of a policy with a built-in network."""
-    built = build_network(network, observation_space, action_space)
+    weights, observation_space, action_space = content.weights, content.observation_space, content.action_space
+    built = build_algorithm(config.algorithm, observation_space, action_space, config.network).network
     if not isinstance(built, ActorCritic):
         raise UserError(f"A network of the kind {type(built).__name__} cannot be exported: its layers are not known.")
     _check("params", weights.params, (built.num_params,))
@@ -118,17 +125,17 @@ def blueprint(
         inputs = _normalised(inputs, observation_space, weights.scaling, arrays)
     if isinstance(action_space, spaces.Box):
         arrays |= {"action.low": action_space.low, "action.high": action_space.high}
-    action = action_parts(action_space)
+    action, activation = action_parts(action_space), config.network.activation
     return Blueprint(
         inputs=inputs,
         gru=Memory(built.memory_size) if built.memory_size else None,
-        trunk=_stack("trunk", arrays, network.activation, network.activation),
-        actor=_stack("actor", arrays, network.activation, None),
-        critic=_stack("critic", arrays, network.activation, None),
+        trunk=_stack("trunk", arrays, activation, activation),
+        actor=_stack("actor", arrays, activation, None) or _stack("q", arrays, activation, None),
+        critic=_stack("critic", arrays, activation, None),
         observation_space=observation_space,
         action_space=action_space,
         action=action,
-        has_masks=has_masks and action.kind != "gaussian",
+        has_masks=bool(content.facts.get("has_masks")) and action.kind != "gaussian",
         arrays=arrays,
     )
 
@@ -140,8 +147,12 @@ def _named(layout: Layout, params: np.ndarray) -> dict[str, np.ndarray]:
 
 def _stack(name: str, arrays: Mapping[str, np.ndarray], hidden: str, last: str | None) -> tuple[Layer, ...]:
     depth = sum(re.fullmatch(rf"{name}\d+\.weights", each) is not None for each in arrays)
-    activations = [hidden] * (depth - 1) + [last]
-    return tuple(Layer(f"{name}{i}.weights", f"{name}{i}.bias", activations[i]) for i in range(depth))
+    layers = []
+    for index in range(depth):
+        prefix, activation = f"{name}{index}", hidden if index < depth - 1 else last
+        norm = (f"{prefix}.scale", f"{prefix}.shift") if f"{prefix}.scale" in arrays else (None, None)
+        layers.append(Layer(f"{prefix}.weights", f"{prefix}.bias", activation, None, *norm))
+    return tuple(layers)
 
 
 def _inputs(space: Space, arrays: Mapping[str, np.ndarray]) -> tuple[Entry, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from raceway.algos.configs import A2CConfig, AlgorithmConfig, ImpalaConfig, NetworkConfig, PPOConfig
+from raceway.algos.configs import A2CConfig, AlgorithmConfig, ImpalaConfig, NetworkConfig, PPOConfig, PQNConfig
 from raceway.errors import SettingError
 from raceway.names import did_you_mean
 from raceway.training.settings import fitted, types_of
@@ -20,6 +20,7 @@ ALGORITHMS: Mapping[str, str] = {
     "ppo": "Proximal Policy Optimization (Schulman et al. 2017)",
     "a2c": "Advantage Actor-Critic (Mnih et al. 2016), with HTS-RL's delayed gradient (Liu et al. 2020)",
     "impala": "Importance Weighted Actor-Learner Architecture, V-trace (Espeholt et al. 2018)",
+    "pqn": "Parallelised Q-Network, Q-learning without replay (Gallici et al. 2024)",
 }
 """What `algo` may be. Each has a group of settings of the same name."""
 
@@ -128,6 +129,8 @@ class TrainConfig:
     """Settings of A2C."""
     impala: ImpalaConfig = field(default_factory=ImpalaConfig)
     """Settings of IMPALA."""
+    pqn: PQNConfig = field(default_factory=PQNConfig)
+    """Settings of PQN."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
     """The shape of policy and value function."""
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)

@@ -34,8 +34,10 @@ ORDER = (
     "n. r = sigmoid(d + m), z = sigmoid(d + m), n = tanh(d + r * (m + memory_bias)), each of its own part; the next "
     "memory is (1 - z) * n + z * memory.",
     "A layer is activation(x @ weights + bias), x flattened; one with a stride is a convolution without padding, its "
-    "weights [height, width, inputs, outputs].",
-    "critic gives the value. categorical: actor gives logits, nvec[j] for component j; the action is the index of the "
+    "weights [height, width, inputs, outputs]. In one with scale and shift, y = x @ weights + bias has its mean taken "
+    "away in each row, is divided by sqrt(mean(y**2) + 1e-6), times scale, plus shift, before the activation.",
+    "critic gives the value; without one, actor gives the values of the actions in place of logits, and the greatest "
+    "is the value. categorical: actor gives logits, nvec[j] for component j; the action is the index of the "
     "largest, plus start. bernoulli: it is whether the logit is above 0. gaussian: actor gives the mean; the action is "
     "clip(mean, low, high), and log_std is for those who draw from the distribution.",
     "An action mask, if the environment gives one, is over the logits: what it forbids becomes -1e8 (of a component of "
@@ -68,8 +70,7 @@ def export(
         )
     config = folder.read_config()
     facts = _facts(folder, config, directory.name, content)
-    spaces = content.observation_space, content.action_space
-    plan = blueprint(config.network, content.weights, *spaces, bool(content.facts.get("has_masks")))
+    plan = blueprint(config, content)
     try:
         return _write_onnx(path, plan, facts) if to == "onnx" else _write_safetensors(path, plan, facts)
     except OSError as error:

@@ -9,13 +9,13 @@ import re
 import stat
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from raceway.errors import RunFolderError
+from raceway.errors import RunFolderError, SettingError
 from raceway.report.system import system_facts
 
 if TYPE_CHECKING:
@@ -77,18 +77,31 @@ class RunFolder:
     def open(cls, path: str | os.PathLike[str]) -> RunFolder:
         """A folder that is there; of a folder of runs, such as runs/CartPole-v1, the newest."""
         folder = cls(Path(path))
-        if folder.config.is_file():
-            return folder
-        inside = sorted(folder.path.glob("*/config.json"), key=lambda file: file.stat().st_mtime)
-        if not inside:
-            raise RunFolderError(_why_not_a_run(folder.path))
+        try:
+            if folder.config.is_file():
+                return folder
+            inside = _by_age(folder.path.glob("*/config.json"))
+            if not inside:
+                raise RunFolderError(_why_not_a_run(folder.path))
+        except RunFolderError:
+            raise
+        except OSError as error:
+            raise RunFolderError(f"{folder.path} cannot be read: {error.strerror}.") from None
         return cls(inside[-1].parent)
 
     def read_config(self) -> TrainConfig:
         """The settings that the run was started with."""
         from raceway.training.config import TrainConfig
 
-        return TrainConfig.from_dict(read_json(self.config))
+        values = read_json(self.config)
+        if not isinstance(values, dict):
+            raise RunFolderError(f"{self.config} is damaged: it has no settings.")
+        try:
+            return TrainConfig.from_dict(values)
+        except SettingError as error:
+            raise SettingError(f"{self.config}: {error}") from None
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise RunFolderError(f"{self.config} is damaged: {error}.") from None
 
     @property
     def config(self) -> Path:
@@ -182,6 +195,11 @@ def _new_directory(parent: Path, name: str) -> Path:
     raise AssertionError("counting ends")
 
 
+def _by_age(files: Iterable[Path]) -> list[Path]:
+    """The newest last, without what is no file."""
+    return sorted((file for file in files if file.is_file()), key=lambda file: file.stat().st_mtime)
+
+
 def _why_not_a_run(path: Path) -> str:
     if not path.exists():
         return (
@@ -191,7 +209,7 @@ def _why_not_a_run(path: Path) -> str:
         return f"{path} is not a run folder: it is a file. Give the folder that it is in."
     if (path / POLICY_FACTS).is_file():
         return f"{path} is a policy, not a run folder. Give the folder above it: {path.parent}."
-    inside = sorted(path.glob("**/config.json"), key=lambda file: file.stat().st_mtime)
+    inside = _by_age(path.glob("**/config.json"))
     newest = f" The newest run in it is {inside[-1].parent}." if inside else ""
     return f"{path} is not a run folder: it has no config.json.{newest}"
 
@@ -255,8 +273,11 @@ def unpack_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def read_whole(path: Path, most: int | None = None) -> bytes:
-    """What is in a file, if that is `most` bytes or less. A pipe, device or folder in its place is not waited for."""
+def read_whole(path: Path, most: int | None = None, last: int | None = None) -> bytes:
+    """What is in a file, if that is `most` bytes or less; or only its `last` bytes.
+
+    A pipe, a device or a folder in its place is not waited for.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
@@ -268,6 +289,7 @@ def read_whole(path: Path, most: int | None = None) -> bytes:
         if most is not None and facts.st_size > most:
             raise RunFolderError(f"{path} is damaged: {facts.st_size:,} bytes, where at most {most:,} can be meant.")
         with open(handle, "rb", closefd=False) as file:
+            file.seek(0 if last is None else max(0, facts.st_size - last))
             return file.read(-1 if most is None else most)
     except RunFolderError:
         raise
@@ -277,6 +299,33 @@ def read_whole(path: Path, most: int | None = None) -> bytes:
         raise RunFolderError(f"{path} cannot be read: it is larger than the memory.") from None
     finally:
         os.close(handle)
+
+
+def open_to_append(path: Path) -> IO[bytes]:
+    """Opens a log of a run. A link or a pipe in its place is refused: what it leads to is not the run's to change."""
+    return _opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab")
+
+
+def cut(path: Path, length: int) -> int:
+    """Leaves at most so many bytes of a log, if there is one. Returns how many there were."""
+    if not os.path.lexists(path):
+        return 0
+    with _opened(path, os.O_RDWR, "r+b") as file:
+        there = os.fstat(file.fileno()).st_size
+        if there > length:
+            file.truncate(length)
+        return there
+
+
+def _opened(path: Path, flags: int, mode: str) -> IO[bytes]:
+    try:
+        handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be written: {error.strerror}.") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise RunFolderError(f"{path} cannot be written: it is not a file.")
+    return open(handle, mode)
 
 
 def write_whole(path: Path, content: bytes) -> None:

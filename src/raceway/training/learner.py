@@ -152,7 +152,7 @@ class Learner(Reactor):
         # The call returns before it has read the rollout, whose memory is used again: the metrics are waited for.
         state, found = self._algorithm.update(before, scaled, self.round / self._rounds, self._seed, self.round)
         metrics = {name: np.asarray(value) for name, value in found.items()}
-        if not all(np.isfinite(metrics[name]).all() for name in FINITE_METRICS):
+        if not all(np.isfinite(metrics[name]).all() for name in FINITE_METRICS if name in metrics):
             raise self._diverged(before, scaled, metrics)
         self._state = state
         self._version += 1

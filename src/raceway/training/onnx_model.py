@@ -66,10 +66,13 @@ class Writer:
         if blueprint.gru is not None:
             x = self._remember(blueprint.gru, x)
         x = self._run(blueprint.trunk, x)
-        inputs, value = self._run(blueprint.actor, x), self._run(blueprint.critic, x)
+        inputs = self._run(blueprint.actor, x)
         kinds = {"categorical": self._categorical, "bernoulli": self._bernoulli, "gaussian": self._gaussian}
         outputs = kinds[blueprint.action.kind](inputs)
-        self._node("Reshape", value, self._shape(()), output="value")
+        if blueprint.critic:
+            self._node("Reshape", self._run(blueprint.critic, x), self._shape(()), output="value")
+        else:
+            self._node("ReduceMax", "q_values", axes=[1], keepdims=0, output="value")
         return [*outputs, _info("value", np.float32, ()), *memory]
 
     def inputs(self) -> list[ValueInfoProto]:
@@ -137,7 +140,11 @@ class Writer:
 
     def _run(self, layers: Sequence[Layer], x: str) -> str:
         for layer in layers:
-            x = self._activate(layer, self._node("Gemm", x, self._array(layer.weights), self._array(layer.bias)))
+            x = self._node("Gemm", x, self._array(layer.weights), self._array(layer.bias))
+            if layer.scale is not None and layer.shift is not None:
+                norm = self._array(layer.scale), self._array(layer.shift)
+                x = self._node("LayerNormalization", x, *norm, epsilon=1e-6)
+            x = self._activate(layer, x)
         return x
 
     def _activate(self, layer: Layer, x: str) -> str:
@@ -155,7 +162,7 @@ class Writer:
         x = choices[0] if len(choices) == 1 else self._node("Concat", *choices, axis=1)
         if blueprint.action_start.any():
             x = self._node("Add", x, self._constant(blueprint.action_start))
-        return [self._action(x), self._output("logits", logits)]
+        return [self._action(x), self._output("logits" if blueprint.critic else "q_values", logits)]
 
     def _bernoulli(self, logits: str) -> list[ValueInfoProto]:
         if self._blueprint.has_masks:

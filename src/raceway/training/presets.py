@@ -233,4 +233,16 @@ _SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
             "normalize_rewards": True,
         },
     },
+    ("CartPole-v1", "pqn"): {
+        "total_steps": 300_000,
+        "num_envs": 32,
+        "pqn": {
+            "n_steps": 32,
+            "batch_size": 128,
+            "n_epochs": 4,
+            "learning_rate": 5e-4,
+            "lr_schedule": "linear",
+        },
+        "network": {"hidden": (128, 128), "activation": "relu"},
+    },
 }

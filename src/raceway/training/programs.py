@@ -102,7 +102,10 @@ class Setup:
         """The algorithm, for these spaces."""
         config = self.config
         network = own_or(self.network, config.network)
-        return build_algorithm(config.algorithm, self.observation_space, self.action_space, network)
+        try:
+            return build_algorithm(config.algorithm, self.observation_space, self.action_space, network)
+        except ValueError as error:  # of spaces or network, told in words
+            raise SettingError(str(error)) from None
 
     def policy_file(self, directory: Path) -> PolicyFile:
         """Where a policy of this run is kept."""

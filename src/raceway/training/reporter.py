@@ -17,6 +17,7 @@ from raceway.report.metrics import MetricsLog
 from raceway.report.verdict import verdict, wait_share
 from raceway.training.callbacks import Director
 from raceway.training.evaluation import Evaluation
+from raceway.training.folder import open_to_append
 from raceway.training.learner import Progress
 from raceway.training.recent import RecentEpisodes
 
@@ -97,7 +98,7 @@ class Reporter(Reactor):
 
     @reaction(startup)
     def open(self) -> None:
-        self._chain: IO[bytes] = self._reporting.chain.open("ab")
+        self._chain: IO[bytes] = open_to_append(self._reporting.chain)
         self._pace = Pace()
         self._begin = perf_counter()
         self._pace.add(self._begin, 0, 0.0, 0.0)

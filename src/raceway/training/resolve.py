@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from raceway.algos.configs import A2CConfig, PPOConfig
+from raceway.algos.configs import A2CConfig, PPOConfig, PQNConfig
 from raceway.algos.hyperparameters import ALIASES, resolve_names
 from raceway.envs.catalog import native_arguments, tasks
 from raceway.errors import SettingError
@@ -111,7 +111,7 @@ def _field(path: str) -> str:
 
 def _with_fitting_batch(config: TrainConfig) -> TrainConfig:
     algorithm = config.algorithm
-    if not isinstance(algorithm, PPOConfig):
+    if not isinstance(algorithm, PPOConfig | PQNConfig):
         return config
     rows, size = algorithm.n_steps * config.num_envs, algorithm.batch_size
     if config.network.gru is not None:  # whole environments, one at least
@@ -231,7 +231,9 @@ def _check(config: TrainConfig) -> None:
         recurrent = config.network.gru is not None
         if isinstance(config.algorithm, PPOConfig):
             config.algorithm.check_num_envs(config.num_envs, recurrent=recurrent)
-        elif recurrent:
+        elif isinstance(config.algorithm, PQNConfig):
+            config.algorithm.check_num_envs(config.num_envs)
+        if recurrent and config.algo != "ppo":
             raise SettingError(
                 f"network.gru={config.network.gru}, but {config.algo} has no memory. Use ppo, or no GRU."
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from raceway.errors import RunFolderError, SettingError
 from raceway.report.system import system_facts
 from raceway.training.checkpoints import Checkpoint
 from raceway.training.config import TrainConfig
-from raceway.training.folder import RunFolder, read_json, write_json
+from raceway.training.folder import RunFolder, cut, open_to_append, read_json, write_json
 
 _MAY_CHANGE = ("log", "checkpoint", "num_workers")
 """Settings that do not show in the results."""
@@ -90,13 +89,7 @@ def _length(state: Mapping[str, Any], name: str, where: Path) -> int:
 
 
 def _truncated(path: Path, length: int) -> list[str]:
-    try:
-        there = path.stat().st_size if path.exists() else 0
-        if there > length:
-            os.truncate(path, length)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be cut back to the checkpoint: {error.strerror}.") from None
-    if there < length:
+    if (there := cut(path, length)) < length:
         return [f"{path.name} is shorter than when the checkpoint was made: {length - there:,} bytes of it are lost."]
     return []
 
@@ -109,8 +102,5 @@ def note_resumption(folder: RunFolder, checkpoint: Checkpoint, differences: list
         "differences": differences,
         "environments": "as they were" if is_exact else "began new episodes: they cannot tell their state",
     }
-    try:
-        with folder.resumed.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-    except OSError as error:
-        raise RunFolderError(f"{folder.resumed} cannot be written: {error.strerror}.") from None
+    with open_to_append(folder.resumed) as file:
+        file.write((json.dumps(line) + "\n").encode())

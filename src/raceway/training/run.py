@@ -20,7 +20,7 @@ from raceway.training.compiling import keep_compiled
 from raceway.training.config import TrainConfig
 from raceway.training.device import choose_device
 from raceway.training.environments import EnvSource
-from raceway.training.folder import RunFolder, write_json
+from raceway.training.folder import RunFolder, write_json, write_whole
 from raceway.training.outcome import Run, read_outcome, write_outcome
 from raceway.training.policy_files import Best
 from raceway.training.programs import Report, Setup, Training, build, evaluated, training_sampler
@@ -172,8 +172,8 @@ def _welcome_back(setup: Setup, checkpoint: Checkpoint, differences: Sequence[st
 def _run(setup: Setup, report: Report, training: Training, checkpoints: Checkpoints, start: Checkpoint | None) -> Run:
     folder, config = report.folder, setup.config
     drawing = training.program.draw()
-    drawing.save(folder.graph)
-    folder.mermaid.write_text(drawing.mermaid, encoding="utf-8")
+    write_whole(folder.graph, drawing.svg.encode())
+    write_whole(folder.mermaid, drawing.mermaid.encode())
     checkpointer = Checkpointer(
         checkpoints,
         facts={"steps_per_round": setup.steps_per_round},

@@ -16,11 +16,11 @@ import cloudpickle
 from gymnasium.vector import VectorEnv
 
 from raceway._core import usable_cpus
-from raceway.errors import SeedsError, SettingError
+from raceway.errors import RunFolderError, SeedsError, SettingError
 from raceway.report.words import clock, count, number, percent
 from raceway.training.callbacks import Callback
 from raceway.training.config import ALGORITHMS, TrainConfig
-from raceway.training.folder import RunFolder
+from raceway.training.folder import RunFolder, read_whole
 from raceway.training.outcome import Run, read_outcome
 from raceway.training.processes import Ending, run_all
 from raceway.training.resolve import resolve
@@ -262,15 +262,13 @@ class Progress:
 def last_row(path: Path) -> dict[str, Any]:
     """The last row of training in a metrics.jsonl that is being written; empty if there is none yet."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL))
-            lines = file.read().split(b"\n")
-    except OSError:
+        lines = read_whole(path, last=_TAIL).split(b"\n")
+    except RunFolderError:
         return {}
     for line in reversed(lines[:-1]):  # what is after the last newline is not whole yet
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict) and "round" in row:
             return row
