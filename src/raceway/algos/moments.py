@@ -109,13 +109,23 @@ class Normaliser:
     def load(self, state: Mapping[str, Any]) -> None:
         """The state as save() gave it."""
 
-        def moments(name: str) -> Moments:
-            mean, m2 = (np.array(state[f"{name}.{part}"], np.float64) for part in ("mean", "m2"))
-            return Moments(float(state[f"{name}.count"]), mean, m2)
+        def array(name: str, like: np.ndarray) -> np.ndarray:
+            found = np.array(state[name], np.float64)
+            if found.shape != like.shape:
+                raise ValueError(f"{name} has the shape {found.shape}, not {like.shape}")
+            return found
 
-        self._running = np.array(state["running"], np.float64)
-        self._returns = moments("returns")
-        self._moments = [part and moments(f"observations.{index}") for index, part in enumerate(self._moments)]
+        def moments(name: str, like: Moments) -> Moments:
+            mean, m2 = array(f"{name}.mean", like.mean), array(f"{name}.m2", like.m2)
+            count = float(array(f"{name}.count", np.zeros(())))
+            if not (count >= 0 and (m2 >= 0).all()):
+                raise ValueError(f"{name} has a count or squares below 0")
+            return Moments(count, mean, m2)
+
+        self._running = array("running", self._running)
+        self._returns = moments("returns", self._returns)
+        parts = enumerate(self._moments)
+        self._moments = [part and moments(f"observations.{index}", part) for index, part in parts]
 
     def _absorb_observations(self, rollout: Rollout) -> None:
         for index, leaf in enumerate(flatten(self._space, rollout.obs)):

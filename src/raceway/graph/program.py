@@ -280,7 +280,8 @@ class Program:
 
     def _saved_values(self, snapshot: Snapshot, c: Connection, plan: Plan) -> list[Any]:
         type_ = next(reactor for number, reactor in self._members.values() if number == c.target).ports[c.input].type
-        return [seal(fitted(value, type_)) for value in snapshot.values[c.key(plan.members)]]
+        values = snapshot.values[c.key(plan.members)]
+        return [None if value is None else seal(fitted(value, type_)) for value in values]
 
     def _number(self, reactor: Reactor) -> int:
         return self._members[id(reactor)][0]

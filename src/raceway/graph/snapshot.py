@@ -103,6 +103,8 @@ def fitted(value: Any, type_: Any) -> Any:
             )
         hints = get_type_hints(kind)
         return make_record(kind, {name: fitted(item, hints.get(name, Any)) for name, item in value.items()})
+    if not _is_of(value, type_):
+        raise GraphError(f"A saved value is {shown(value)}, but its input has the type {type_}.")
     arguments = next((get_args(k) for k in _alternatives(type_) if get_origin(k) is type(value)), None) or (Any,)
     if type(value) is list:
         return [fitted(item, arguments[0]) for item in value]
@@ -112,6 +114,19 @@ def fitted(value: Any, type_: Any) -> Any:
     if type(value) is dict:
         return {key: fitted(item, arguments[-1]) for key, item in value.items()}
     return value
+
+
+def _is_of(value: Any, type_: Any) -> bool:
+    """Whether a plain value may stand where the type is wanted, as far as that can be told."""
+    kinds = [get_origin(kind) or kind for kind in _alternatives(type_)]
+    if not all(isinstance(kind, type) for kind in kinds):
+        return True
+    if isinstance(value, (bool, int, float, np.generic)):
+        return any(issubclass(kind, (bool, int, float, complex, np.generic)) or kind is object for kind in kinds)
+    try:
+        return isinstance(value, tuple(kinds))
+    except TypeError:  # a protocol that nobody can be asked about
+        return True
 
 
 def _alternatives(type_: Any) -> tuple[Any, ...]:

@@ -118,6 +118,7 @@ class Director:
             for callback, its in zip(self.callbacks, saved, strict=True):
                 callback.load(its)
             self._recent.load(state["recent"])
-            self.control.learning_rate = state["learning_rate"]
-            self.control.env_args = state["env_args"]
-            self.control.is_stopping = state["is_stopping"]
+            rate, env_args = state["learning_rate"], state["env_args"]
+            self.control.learning_rate = None if rate is None else float(rate)
+            self.control.env_args = None if env_args is None else {str(name): env_args[name] for name in env_args}
+            self.control.is_stopping = bool(state["is_stopping"])

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raceway.errors import RunFolderError
+from raceway.errors import RunFolderError, UserError
 from raceway.graph import GraphError, Snapshot
 from raceway.training.folder import (
     LARGEST_TEXT,
@@ -47,6 +47,10 @@ class Checkpoint:
     round: int
     snapshot: Snapshot
     facts: Mapping[str, Any]
+
+
+class MisfitError(RunFolderError):
+    """A checkpoint that is whole, but not of the run that it is in."""
 
 
 class Checkpoints:
@@ -161,6 +165,18 @@ class Checkpoints:
             return str(_read_told(self.directory / f"{_stem(round_)}.json")["arrays"])
         except RunFolderError:
             return ""
+
+
+@contextmanager
+def fitting(what: str) -> Iterator[None]:
+    """Around the loading of saved state: whatever is wrong with it, it is the checkpoint that does not fit."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        said = str(error) if isinstance(error, ValueError) else repr(error)
+        raise MisfitError(f"its {what} does not fit this run: {said}") from error
 
 
 @contextmanager

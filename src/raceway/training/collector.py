@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from raceway.algos.rollout import Collected, Weights
-from raceway.errors import DivergedError, RunFolderError
+from raceway.errors import DivergedError
 from raceway.graph import Effect, Input, Output, Reactor, Timer, reaction, shutdown, startup
+from raceway.training.checkpoints import fitting
 from raceway.training.sampler import Sampler
 
 MakeSampler = Callable[[dict[str, Any], str], Sampler]
@@ -58,7 +59,7 @@ class Collector(Reactor):
 
     def load(self, state: dict[str, Any]) -> None:
         """Where environments cannot tell their state, new episodes begin, with seeds that no others have."""
-        try:
+        with fitting("environments' state"):
             saved = state["sampler"]
             if (state["env_args"], state["purpose"]) != (self._env_args, self._purpose):
                 self._change(state["env_args"], state["purpose"])
@@ -67,8 +68,6 @@ class Collector(Reactor):
                 self._sampler.restart(f"resumed after round {int(state['round'])}")
             else:
                 self._sampler.load(saved)
-        except (KeyError, TypeError, ValueError) as error:
-            raise RunFolderError(f"The checkpoint's environments do not fit this run: {error}") from None
 
     @reaction(shutdown)
     def close(self) -> None:

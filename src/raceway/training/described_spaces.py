@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import Space, spaces
+
+_LARGEST = 1 << 27
+"""Numbers of an observation or action: a file that speaks of more is not believed."""
 
 
 def describe(space: Space) -> dict[str, Any]:
@@ -33,6 +37,8 @@ def described(data: Mapping[str, Any]) -> Space:
     match data.get("kind"):
         case "box":
             dtype = np.dtype(data["dtype"])
+            if dtype.kind not in "biuf" or math.prod(data["shape"]) > _LARGEST:
+                raise ValueError(f"There is no box of {dtype} in the shape {data['shape']}.")
             low, high = (_array(data[end], data["shape"], dtype) for end in ("low", "high"))
             return spaces.Box(low, high, tuple(data["shape"]), dtype.type)
         case "discrete":
@@ -40,6 +46,8 @@ def described(data: Mapping[str, Any]) -> Space:
         case "multi_discrete":
             return spaces.MultiDiscrete(np.array(data["nvec"]), start=np.array(data["start"]))
         case "multi_binary":
+            if math.prod(data["shape"]) > _LARGEST:
+                raise ValueError(f"There is nothing of the shape {data['shape']}.")
             return spaces.MultiBinary(data["shape"])
         case "dict":
             return spaces.Dict([(name, described(part)) for name, part in data["parts"]])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,12 @@ class Evaluation:
     returns: tuple[float, ...]
     """Of each episode that ended."""
     lengths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Evaluation:
+        """What its fields were, on disk."""
+        returns, lengths = tuple(map(float, told["returns"])), tuple(map(int, told["lengths"]))
+        return cls(int(told["version"]), int(told["steps"]), returns, lengths)
 
     @property
     def mean(self) -> float:

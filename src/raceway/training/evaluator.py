@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from raceway.algos.rollout import Weights
-from raceway.errors import RunFolderError
 from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
+from raceway.training.checkpoints import fitting
 from raceway.training.evaluation import Evaluation, Trial, evaluate_weights
 from raceway.training.policy_files import Best
 from raceway.training.sampler import Sampler
@@ -60,10 +60,8 @@ class Evaluator(Reactor):
         return {"evaluations": [asdict(each) for each in self._evaluations]}
 
     def load(self, state: dict[str, Any]) -> None:
-        try:
-            self._evaluations = [Evaluation(**each) for each in state["evaluations"]]
-        except (KeyError, TypeError) as error:
-            raise RunFolderError(f"The checkpoint's evaluations are none: {error}") from None
+        with fitting("evaluations"):
+            self._evaluations = [Evaluation.of(each) for each in state["evaluations"]]
 
     @reaction(shutdown)
     def close(self) -> None:

@@ -13,10 +13,11 @@ import numpy as np
 from raceway.algos.algorithm import FINITE_METRICS, Algorithm
 from raceway.algos.moments import Normaliser
 from raceway.algos.rollout import Collected, Episodes, Rollout, Weights
-from raceway.errors import DivergedError, RunFolderError, SettingError
+from raceway.errors import DivergedError, SettingError
 from raceway.graph import Effect, Input, Output, Reactor, reaction, startup
 from raceway.training.callbacks import Director
 from raceway.training.chain import BEGINNING, link
+from raceway.training.checkpoints import fitting
 from raceway.training.dump import write_dump
 from raceway.training.slots import Shape
 
@@ -131,14 +132,12 @@ class Learner(Reactor):
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        try:
+        with fitting("learner"):
             self._state = self._algorithm.load(state["algorithm"])
             self._normaliser.load(state["normaliser"])
             self._director.load(state["director"])
             self._version = int(state["version"])
             self._digest = str(state["digest"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise RunFolderError(f"The checkpoint's learner does not fit this run: {error}") from None
 
     def _is_candidate(self, rounds: int) -> bool:
         """The weights of the end are evaluated when training is over."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from raceway.errors import RunFolderError
+from raceway.errors import RunFolderError, UserError
+from raceway.graph.packing import shown
 from raceway.training.config import TrainConfig
 from raceway.training.evaluation import Evaluation
 from raceway.training.folder import RunFolder, read_json, write_json
@@ -58,7 +59,7 @@ def write_outcome(folder: RunFolder, run: Run) -> None:
 
 def read_outcome(folder: RunFolder) -> Run | None:
     """What came of it; None if it is not finished."""
-    if not folder.outcome.exists():
+    if not os.path.lexists(folder.outcome):
         return None
     told = read_json(folder.outcome)
     try:
@@ -67,17 +68,12 @@ def read_outcome(folder: RunFolder) -> Run | None:
             config=folder.read_config(),
             steps=int(told["steps"]),
             seconds=float(told["seconds"]),
-            evaluation=_evaluation(told["evaluation"]),
+            evaluation=None if told["evaluation"] is None else Evaluation.of(told["evaluation"]),
             best_return=None if told["best_return"] is None else float(told["best_return"]),
             digest=str(told["digest"]),
             summary=str(told["summary"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunFolderError(f"{folder.outcome} is damaged: {error!r}.") from None
-
-
-def _evaluation(told: Any) -> Evaluation | None:
-    if told is None:
-        return None
-    returns, lengths = tuple(map(float, told["returns"])), tuple(map(int, told["lengths"]))
-    return Evaluation(int(told["version"]), int(told["steps"]), returns, lengths)
+    except UserError:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise RunFolderError(f"{folder.outcome} is damaged: {shown(error)}.") from None

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium import Space
 
 from raceway.algos.rollout import Scaling, Weights
 from raceway.algos.spaces import flatten, observation_leaves, unflatten
+from raceway.errors import RunFolderError
+from raceway.graph.packing import shown
 from raceway.training.described_spaces import describe, described
 from raceway.training.evaluation import Evaluation
 from raceway.training.folder import POLICY_FACTS, read_arrays, read_json, write_arrays, write_json
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,7 @@ class PolicyFile:
     @property
     def version(self) -> int | None:
         """Of the policy that is there; None if there is none."""
-        path = self.directory / POLICY_FACTS
-        return int(read_json(path)["version"]) if path.is_file() else None
+        return _told(self.directory / POLICY_FACTS, lambda facts: int(facts["version"]))
 
     def write(self, weights: Weights, evaluation: Evaluation | None = None) -> None:
         """Replaces the policy that is there."""
@@ -57,6 +60,17 @@ class PolicyFile:
                 other.unlink()
 
 
+def _told(path: Path, what: Callable[[Any], T]) -> T | None:
+    """Something that a policy's facts tell; None if there is no policy."""
+    if not path.is_file():
+        return None
+    facts = read_json(path)
+    try:
+        return what(facts)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise RunFolderError(f"{path} is damaged: {shown(error)}.") from None
+
+
 @dataclass(frozen=True)
 class PolicyContent:
     """What is in a policy's folder."""
@@ -69,22 +83,34 @@ class PolicyContent:
 
 def read_policy(directory: Path) -> PolicyContent:
     """What `PolicyFile.write` wrote."""
-    facts = read_json(directory / POLICY_FACTS)
-    arrays = read_arrays(directory / Path(facts["arrays"]).name)
-    space = described(facts["observation_space"])
-    return PolicyContent(
-        Weights(int(facts["version"]), arrays["params"], _scaling(space, arrays)),
-        space,
-        described(facts["action_space"]),
-        facts,
-    )
+    path = directory / POLICY_FACTS
+    facts = read_json(path)
+    try:
+        arrays = read_arrays(directory / Path(facts["arrays"]).name)
+        space = described(facts["observation_space"])
+        if arrays["params"].ndim != 1 or arrays["params"].dtype != np.float32:
+            raise ValueError(f"its parameters are {arrays['params'].dtype} of shape {arrays['params'].shape}")
+        return PolicyContent(
+            Weights(int(facts["version"]), arrays["params"], _scaling(space, arrays)),
+            space,
+            described(facts["action_space"]),
+            facts,
+        )
+    except RunFolderError:
+        raise
+    except Exception as error:  # whatever Gymnasium and NumPy say to spaces that cannot be
+        raise RunFolderError(f"{path} is damaged: {shown(error)}.") from None
 
 
 def _scaling(space: Space, arrays: Mapping[str, np.ndarray]) -> Scaling | None:
     if not any(name.startswith("mean.") for name in arrays):
         return None
-    count = len(observation_leaves(space))
-    trees = [unflatten(space, [arrays.get(f"{name}.{i}") for i in range(count)]) for name in ("mean", "rate")]
+    leaves = observation_leaves(space)
+    for i, leaf in enumerate(leaves):
+        for name in (f"mean.{i}", f"rate.{i}"):
+            if leaf.kind == "box" and arrays[name].shape != leaf.shape:
+                raise ValueError(f"{name} has the shape {arrays[name].shape}, the observation {leaf.shape}")
+    trees = [unflatten(space, [arrays.get(f"{name}.{i}") for i in range(len(leaves))]) for name in ("mean", "rate")]
     return Scaling(*trees)
 
 
@@ -97,8 +123,7 @@ class Best:
     @property
     def score(self) -> float | None:
         """The mean return of the one that is kept; None if there is none."""
-        path = self._file.directory / POLICY_FACTS
-        return float(read_json(path)["evaluation"]["return"]) if path.is_file() else None
+        return _told(self._file.directory / POLICY_FACTS, lambda facts: float(facts["evaluation"]["return"]))
 
     def offer(self, weights: Weights, evaluation: Evaluation) -> None:
         """Keeps it, if no earlier one was as good."""

@@ -16,6 +16,7 @@ from raceway.report.console import Console, Status
 from raceway.report.metrics import MetricsLog
 from raceway.report.verdict import verdict, wait_share
 from raceway.training.callbacks import Director
+from raceway.training.checkpoints import fitting
 from raceway.training.evaluation import Evaluation
 from raceway.training.folder import open_to_append
 from raceway.training.learner import Progress
@@ -199,15 +200,13 @@ class Reporter(Reactor):
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        try:
+        with fitting("report"):
             self._recent.load(state["recent"])
             self._rows = [{str(name): float(value) for name, value in row.items()} for row in state["rows"]]
             self._evaluated = int(state["evaluated"])
             self._best = None if state["best"] is None else float(state["best"])
             self._last = None if state["last"] is None else float(state["last"])
             self.earlier_s = float(state["seconds"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise RunFolderError(f"The checkpoint's report does not fit this run: {error}") from None
 
     @reaction(shutdown)
     def close(self) -> None:
