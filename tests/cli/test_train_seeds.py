@@ -125,7 +125,7 @@ def test_however_it_ends_none_of_its_runs_stays_behind(number: signal.Signals, c
         "--log.name",
         "x",
         "--total-steps",
-        "1e9",
+        "5e6",
     ]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     runs = tmp_path / "runs/CartPole-v1"

@@ -30,11 +30,14 @@ import pytest
 
 import raceway
 from raceway.algos.build import build_algorithm
-from raceway.errors import UserError
+from raceway.algos.rollout import Weights
+from raceway.errors import RunFolderError, UserError
 from raceway.report.runs import find_runs
+from raceway.report.system import system_facts
 from raceway.training import policy as policy_module
+from raceway.training import resuming
 from raceway.training import run as run_module
-from raceway.training.checkpoints import Checkpoint, Checkpoints
+from raceway.training.checkpoints import Checkpoint, Checkpoints, MisfitError
 from raceway.training.config import TrainConfig
 from raceway.training.folder import RunFolder, pack_arrays, unpack_arrays
 from raceway.training.outcome import read_outcome
@@ -389,6 +392,7 @@ class Readers:
         algorithm = self._setup.algorithm()
         object.__setattr__(self._setup, "algorithm", lambda: algorithm)  # compiled once
         self._algorithms: dict[str, Any] = {}
+        self._facts = system_facts()
 
     def all(self) -> list[Callable[[Path], Any]]:
         return [self.settings, self.policy, self.plots, self.outcome, self.resume]
@@ -431,6 +435,7 @@ class Readers:
         patch = pytest.MonkeyPatch()
         patch.setattr(run_module, "_set_up", self._set_up)
         patch.setattr(run_module, "_run", self._load_all)
+        patch.setattr(resuming, "system_facts", lambda: self._facts)
         try:
             with contextlib.suppress(DifferentError):
                 raceway.resume(path)
@@ -448,7 +453,7 @@ class Readers:
         program = training.program
         reactors = {reactor.name: reactor for _, reactor in program._members.values()}
         collector, reporter = reactors["collector"], reactors["reporter"]
-        program._starting_point(program._plan()[0])
+        begin = program._starting_point(program._plan()[0])
         collector.open()  # type: ignore[attr-defined]
         try:
             reporter.open()  # type: ignore[attr-defined]
@@ -457,7 +462,13 @@ class Readers:
                 if start is not None:
                     reactor.load(start.snapshot.reactors[name])
             collector.save()
-            training.learner.current.params.sum()
+            for weights in (value for values in begin.values.values() for value in values):
+                if isinstance(weights, Weights):
+                    with contextlib.suppress(FloatingPointError):  # which ends a run as diverged
+                        collector._sampler.collect(weights, 3, np.empty)  # type: ignore[attr-defined]
+        except MisfitError as error:
+            assert start is not None
+            raise RunFolderError(f"{start.path} is damaged: {error}") from None
         finally:
             collector.close()  # type: ignore[attr-defined]
 
@@ -503,7 +514,6 @@ def try_cases(template_: Path, scratch: Path, numbers: range) -> Tally:
             tally.readings[outcome if outcome in ("read", "refused") else "FAULT"] += 1
             if outcome not in ("read", "refused"):
                 tally.faults.append(f"case {number} ({'; '.join(mutant.changes)}), {read.__name__}: {outcome}")
-                print(tally.faults[-1][:300], flush=True)
         if CANARY.exists():
             tally.faults.append(f"case {number} ({'; '.join(mutant.changes)}): its code was run")
             CANARY.rmdir()

@@ -121,9 +121,7 @@ def test_a_run_that_is_stopped_after_its_last_round_is_only_finished(tmp_path: P
 
 
 def test_events_are_those_of_the_rows(tmp_path: Path) -> None:
-    from tensorboardX.event_file_writer import EventsWriter  # noqa: F401 (it is there)
     from tensorboardX.proto.event_pb2 import Event
-    from tensorboardX.record_writer import RecordWriter  # noqa: F401
 
     run = interrupted(tmp_path)
     raceway.resume(run, callbacks=[StopAt(-1)])
@@ -203,12 +201,17 @@ raceway.train("CartPole-v1", total_steps=100_000_000, checkpoint={"interval_s": 
 """
 
 
-def test_sigterm_saves_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize("to_all", [False, True], ids=["one process", "all processes"])
+def test_sigterm_saves_first(tmp_path: Path, to_all: bool) -> None:
+    """A service manager tells the evaluator's process as well."""
     process = subprocess.Popen([sys.executable, "-c", _SCRIPT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     timer = threading.Timer(120, process.kill)
     timer.start()
     assert process.stdout is not None
     assert any("steps/s" in line for line in process.stdout)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for pid in children if to_all else []:
+        os.kill(int(pid), signal.SIGTERM)
     process.terminate()
     told, _ = process.communicate(timeout=60)
     timer.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
 import time
 import traceback
@@ -59,6 +60,8 @@ class RemoteReporter:
 def main() -> None:
     fd, host, parent = (int(argument) for argument in sys.argv[1:4])
     die_with_parent(parent)
+    # A service manager tells every process to end; whoever runs the program decides when, and saves before.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     post = Post(Exchange(fd, host))
     os.close(fd)
     reporter = RemoteReporter(post)

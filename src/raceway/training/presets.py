@@ -167,7 +167,7 @@ _SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         },
     },
     ("Acrobot-v1", "a2c"): {
-        "total_steps": 500_000,
+        "total_steps": 300_000,
         "num_envs": 16,
         "a2c": {
             "n_steps": 16,
@@ -208,7 +208,7 @@ _SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         },
     },
     ("Acrobot-v1", "impala"): {
-        "total_steps": 500_000,
+        "total_steps": 300_000,
         "num_envs": 16,
         "impala": {
             "n_steps": 16,

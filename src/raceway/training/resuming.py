@@ -8,9 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from raceway.algos.rollout import Weights
 from raceway.errors import RunFolderError, SettingError
+from raceway.graph.packing import shown
 from raceway.report.system import system_facts
-from raceway.training.checkpoints import Checkpoint
+from raceway.training.checkpoints import Checkpoint, MisfitError
 from raceway.training.config import TrainConfig
 from raceway.training.folder import RunFolder, cut, open_to_append, read_json, write_json
 
@@ -92,6 +96,27 @@ def _truncated(path: Path, length: int) -> list[str]:
     if (there := cut(path, length)) < length:
         return [f"{path.name} is shorter than when the checkpoint was made: {length - there:,} bytes of it are lost."]
     return []
+
+
+def check_weights(checkpoint: Checkpoint, current: Weights) -> None:
+    """Refuses weights that were on their way to a collector but are not like the learner's."""
+    wanted = [_shapes(current.params), _shapes(current.scaling and [current.scaling.mean, current.scaling.rate])]
+    for value in (value for values in checkpoint.snapshot.values.values() for value in values):
+        if not isinstance(value, Mapping) or "params" not in value:
+            continue
+        scaling = value.get("scaling")
+        found = [_shapes(value["params"]), _shapes([*scaling.values()] if isinstance(scaling, Mapping) else scaling)]
+        if found != wanted:
+            raise MisfitError(f"weights on their way are {shown(found)}, the learner's are {shown(wanted)}.")
+
+
+def _shapes(tree: Any) -> Any:
+    """A tree with the dtypes and shapes of its arrays in their places."""
+    if isinstance(tree, Mapping):
+        return {name: _shapes(part) for name, part in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return [_shapes(part) for part in tree]
+    return [tree.dtype.name, list(tree.shape)] if isinstance(tree, np.ndarray) else type(tree).__name__
 
 
 def note_resumption(folder: RunFolder, checkpoint: Checkpoint, differences: list[str], is_exact: bool) -> None:

@@ -15,7 +15,7 @@ from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
 from raceway.training.callbacks import Callback
 from raceway.training.checkpointer import Checkpointer
-from raceway.training.checkpoints import Checkpoint, Checkpoints, lock
+from raceway.training.checkpoints import Checkpoint, Checkpoints, MisfitError, lock
 from raceway.training.compiling import keep_compiled
 from raceway.training.config import TrainConfig
 from raceway.training.device import choose_device
@@ -26,7 +26,7 @@ from raceway.training.policy_files import Best
 from raceway.training.programs import Report, Setup, Training, build, evaluated, training_sampler
 from raceway.training.reporter import evaluation_row
 from raceway.training.resolve import resolve
-from raceway.training.resuming import check_settings, check_system, note_resumption, rewind
+from raceway.training.resuming import check_settings, check_system, check_weights, note_resumption, rewind
 
 
 def train(
@@ -154,6 +154,7 @@ def _restore(training: Training, checkpoint: Checkpoint) -> bool:
     try:
         training.program.restore(checkpoint.snapshot)
         training.learner.load(checkpoint.snapshot.reactors["learner"])  # what does not fit is told before it runs
+        check_weights(checkpoint, training.learner.current)
         return checkpoint.snapshot.reactors["collector"]["sampler"] is not None
     except (GraphError, RunFolderError, KeyError, TypeError) as error:
         raise RunFolderError(f"{checkpoint.path} does not fit the run that it is in: {error}") from None
@@ -192,8 +193,11 @@ def _run(setup: Setup, report: Report, training: Training, checkpoints: Checkpoi
         return _finish(setup, report, training, outcome)
     except BaseException as error:
         _keep_what_there_is(setup, report, training, checkpointer, error)
-        if isinstance(error, ReactionError) and isinstance(error.__cause__, (RunFolderError, SettingError)):
-            raise error.__cause__ from None
+        cause = error.__cause__ if isinstance(error, ReactionError) else None
+        if isinstance(cause, MisfitError) and start is not None:
+            raise RunFolderError(f"{start.path} is damaged: {cause}") from None
+        if isinstance(cause, (RunFolderError, SettingError)):
+            raise cause from None
         raise
 
 
