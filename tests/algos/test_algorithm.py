@@ -32,7 +32,6 @@ def test_a_state_survives_being_saved():
     assert list(arrays) == ["params", "optimizer.count", "optimizer.mu", "optimizer.nu", "learning_rate"]
     again = algorithm.load(arrays)
     assert type(again) is type(state)
-    assert jax.tree.structure(again) == jax.tree.structure(state)
     arrays["params"][:] = 0  # the state has its own
     for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(again), strict=True):
         np.testing.assert_array_equal(one, other)

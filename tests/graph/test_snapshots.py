@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import threading
@@ -16,6 +17,7 @@ from raceway.graph import (
     GraphError,
     Input,
     Output,
+    Processes,
     Program,
     ReactionError,
     Reactor,
@@ -354,3 +356,54 @@ def test_a_snapshot_of_another_program_is_refused():
     other.connect(source.out, adder.inp)
     with pytest.raises(GraphError):
         other.restore(snapshot)
+
+
+class Seldom(Reactor):
+    """Hears the newest of what comes, and takes its time over it."""
+
+    inp = Input[int]()
+
+    def __init__(self, sleep_s: float) -> None:
+        self.sleep_s = sleep_s
+        self.heard: list[int] = []
+
+    @reaction(inp)
+    def hear(self, inp: int) -> None:
+        time.sleep(self.sleep_s)
+        self.heard.append(inp)
+
+
+class Calls(Reactor):
+    """Calls in two of its rounds, and never again."""
+
+    tick = Timer()
+    out = Output[int]()
+
+    @reaction(tick, effects=out)
+    def call(self) -> Effect[int] | None:
+        time.sleep(0.001)
+        return self.out(self.round) if self.round in (200, 400) else None
+
+
+def test_a_snapshot_does_not_wait_for_news_that_do_not_come():
+    """Neither right at the beginning nor while, in another process, the last news are still at work on."""
+    program = Program("seldom")
+    calls, seldom = program.add(Calls()), program.add(Seldom(0.1))
+    program.place(seldom, Processes(1))
+    program.connect(calls.out, seldom.inp, latest=True)
+    taken: list[Snapshot] = []
+    is_over = threading.Event()
+
+    def ask() -> None:
+        while not is_over.is_set():
+            with contextlib.suppress(GraphError):  # it does not run yet, or no longer
+                taken.append(program.snapshot())
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    program.run(1200)
+    is_over.set()
+    asking.join()
+    rounds = [snapshot.rounds["calls"] for snapshot in taken]
+    assert rounds[0] < 100
+    assert max(after - before for before, after in itertools.pairwise([*rounds, 1199])) < 400

@@ -32,6 +32,7 @@ import raceway
 from raceway.algos.build import build_algorithm
 from raceway.algos.rollout import Weights
 from raceway.errors import RunFolderError, UserError
+from raceway.graph import GraphError
 from raceway.report.runs import find_runs
 from raceway.report.system import system_facts
 from raceway.training import policy as policy_module
@@ -255,9 +256,10 @@ def _mend(directory: Path, round_: str) -> None:
     """Makes the checksums of a checkpoint fit what it is now, as far as there is anything to mend."""
     path = directory / f"checkpoint-{round_}.json"
     with contextlib.suppress(ValueError, OSError, TypeError, KeyError):
-        told = _read_told(path)
-        told["arrays_sha256"] = hashlib.sha256((directory / told["arrays"]).read_bytes()).hexdigest()
-        _write_told(path, told)
+        told = _read_told(path) if _is_plain(path) else {}
+        if _is_plain(arrays := directory / told["arrays"]):
+            told["arrays_sha256"] = hashlib.sha256(arrays.read_bytes()).hexdigest()
+            _write_told(path, told)
 
 
 def _mutate_snapshot(path: Path, rng: random.Random) -> None:
@@ -453,9 +455,9 @@ class Readers:
         program = training.program
         reactors = {reactor.name: reactor for _, reactor in program._members.values()}
         collector, reporter = reactors["collector"], reactors["reporter"]
-        begin = program._starting_point(program._plan()[0])
         collector.open()  # type: ignore[attr-defined]
         try:
+            begin = program._starting_point(program._plan()[0])
             reporter.open()  # type: ignore[attr-defined]
             reporter.close()  # type: ignore[attr-defined]
             for name, reactor in reactors.items():
@@ -466,9 +468,9 @@ class Readers:
                 if isinstance(weights, Weights):
                     with contextlib.suppress(FloatingPointError):  # which ends a run as diverged
                         collector._sampler.collect(weights, 3, np.empty)  # type: ignore[attr-defined]
-        except MisfitError as error:
+        except (GraphError, MisfitError) as error:
             assert start is not None
-            raise RunFolderError(f"{start.path} is damaged: {error}") from None
+            raise RunFolderError(f"{start.path} does not fit the run that it is in: {error}") from None
         finally:
             collector.close()  # type: ignore[attr-defined]
 
@@ -496,9 +498,11 @@ class Tally:
     readings: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     longest_s: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+    """By reader."""
 
 
-def try_cases(template_: Path, scratch: Path, numbers: range) -> Tally:
+def try_cases(template_: Path, scratch: Path, numbers: range, is_heard: bool = False) -> Tally:
     """Each case: a spoiled copy, and everything that reads it. It is read, or it is refused with the file's name."""
     readers = Readers(template_)
     tally = Tally()
@@ -510,10 +514,14 @@ def try_cases(template_: Path, scratch: Path, numbers: range) -> Tally:
         for read in readers.all():
             began = time.perf_counter()
             outcome = _fate(read, mutant.path)
-            tally.longest_s = max(tally.longest_s, time.perf_counter() - began)
+            took = time.perf_counter() - began
+            tally.seconds[read.__name__] = tally.seconds.get(read.__name__, 0.0) + took
+            tally.longest_s = max(tally.longest_s, took)
             tally.readings[outcome if outcome in ("read", "refused") else "FAULT"] += 1
             if outcome not in ("read", "refused"):
                 tally.faults.append(f"case {number} ({'; '.join(mutant.changes)}), {read.__name__}: {outcome}")
+                if is_heard:
+                    print(tally.faults[-1], flush=True)
         if CANARY.exists():
             tally.faults.append(f"case {number} ({'; '.join(mutant.changes)}): its code was run")
             CANARY.rmdir()
@@ -542,10 +550,10 @@ def main(first: int, count: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         run = template(Path(directory) / "runs")
         began = time.monotonic()
-        tally = try_cases(run, Path(directory), range(first, first + count))
-        print(*tally.faults, sep="\n")
+        tally = try_cases(run, Path(directory), range(first, first + count), is_heard=True)
         kinds = Counter(fault.partition("), ")[2].split(" at ")[0][:60] for fault in tally.faults)
         print(f"{count} cases in {time.monotonic() - began:.0f} s, the longest reading {tally.longest_s:.2f} s")
+        print({name: round(seconds, 1) for name, seconds in tally.seconds.items()})
         print(f"{dict(tally.readings)}, {len(tally.faults)} faults: {dict(kinds)}")
 
 

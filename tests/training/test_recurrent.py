@@ -18,7 +18,7 @@ from raceway.training.programs import Setup, build, training_sampler
 from raceway.training.resolve import resolve
 from raceway.training.sampler import Sampler
 from tests.training.probes import Recall, Staircase, Unsteady
-from tests.training.small_runs import chain, random_delays, run, set_up
+from tests.training.small_runs import SMALL, chain, random_delays, run, set_up
 
 SMALL_GRU: dict[str, Any] = {"gru": 6, "batch_size": 16}
 RECALL = "tests.training.probes:Recall"
@@ -188,6 +188,16 @@ def test_some_rows_can_be_reset(recurrent_run: Run) -> None:
     policy.reset([False, True])
     assert policy.memory is not None
     np.testing.assert_array_equal(policy.memory, before * [[1], [0]])
+
+
+def test_a_run_goes_on_with_what_it_remembered(schedule: str, tmp_path: Path) -> None:
+    def train(name: str, rounds: int) -> Run:
+        log = {"quiet": True, "directory": str(tmp_path), "tensorboard": False, "name": name}
+        settings = {**SMALL, **SMALL_GRU, "schedule": schedule, "evaluation": {"enabled": False}, "log": log}
+        return raceway.train("CartPole-v1", total_steps=32 * rounds, **settings)
+
+    half = train("half", 6)
+    assert raceway.resume(half.directory, total_steps=32 * 12).digest == train("whole", 12).digest
 
 
 def test_a_recurrent_policy_can_be_played(tmp_path: Path) -> None:

@@ -140,8 +140,10 @@ class Node:
 
     @property
     def has_begun_round(self) -> bool:
-        """Not if it waits at the beginning of its round, or has no round left."""
-        return self.at > 0 or not (self.at_gate or self.missing or self.has_ended)
+        """Not if it waits at the beginning of its round or may have to, gives its part of a snapshot, or has ended."""
+        if self.at > 0:
+            return True
+        return not (self.at_gate or self.missing or self.is_unsettled or self.cuts or self.has_ended)
 
     def lacks(self) -> str:
         """What its next step waits for, in words."""

@@ -97,8 +97,9 @@ def fitted(value: Any, type_: Any) -> Any:
             (k for k in kinds if isinstance(k, type) and is_record(k) and set(field_names(k)) == {*value}), None
         )
         if kind is None:
+            names = ", ".join(name if name.isidentifier() else shown(name) for name in value)
             raise GraphError(
-                f"A saved value has the fields {', '.join(value)}, but its input has the type {type_}, so it cannot be "
+                f"A saved value has the fields {names}, but its input has the type {type_}, so it cannot be "
                 "made again. Give the input the type of the dataclass: Input[Weights]()."
             )
         hints = get_type_hints(kind)

@@ -18,10 +18,10 @@ def keep_compiled() -> None:
     """Lets JAX keep what it compiles, unless a place for that has been chosen already (JAX_COMPILATION_CACHE_DIR)."""
     if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
         return
-    directory = cache_directory()
     try:
+        directory = cache_directory()
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a home that cannot be written to is no reason not to train
+    except (OSError, RuntimeError):  # a home that is not there or cannot be written to is no reason not to train
         return
     settings = {
         "jax_compilation_cache_dir": str(directory),

@@ -185,7 +185,9 @@ def _built(kind: Any, values: Mapping[str, Any], prefix: str) -> Any:
     for name, value in values.items():
         if name not in types:
             raise SettingError(f"No setting {prefix + name!r}.{did_you_mean(name, types)}")
-        nested = dataclasses.is_dataclass(types[name]) and isinstance(value, Mapping)
+        nested = dataclasses.is_dataclass(types[name])
+        if nested and not isinstance(value, Mapping):
+            raise SettingError(f"{prefix}{name}={value!r} is not a group of settings.")
         given[name] = (
             _built(types[name], value, f"{prefix}{name}.") if nested else fitted(prefix + name, value, types[name])
         )

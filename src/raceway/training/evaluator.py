@@ -48,7 +48,7 @@ class Evaluator(Reactor):
 
     @reaction(candidate, effects=evaluations)
     def evaluate(self, candidate: Weights) -> Effect[list[Evaluation]] | None:
-        if self._evaluations and self._evaluations[-1].version == candidate.version:
+        if self._evaluations and self._evaluations[-1].version >= candidate.version:
             return None  # a resumed run brings the last one again
         steps = candidate.version * self._steps_per_round
         found = evaluate_weights(self._sampler, candidate, self._trial, steps)

@@ -111,14 +111,17 @@ class Learner(Reactor):
         steps = (self.round + 1) * self._shape.num_steps * self._shape.num_envs
         self._director.on_round(self.round, steps, (self.round + 1) / self._rounds, episodes, values)
         control = self._director.control
-        if control.learning_rate is not None:
-            if self._algorithm.config.lr_schedule == "linear":
-                raise SettingError(
-                    f"A callback has set learning_rate={control.learning_rate}, but lr_schedule='linear' sets it with "
-                    "every update. Train with lr_schedule='constant'."
-                )
-            self._state = self._algorithm.with_learning_rate(self._state, control.learning_rate)
+        rate, schedule = control.learning_rate, self._algorithm.config.lr_schedule
+        if rate is not None and schedule != "constant":
+            raise SettingError(
+                f"A callback has set learning_rate={rate}, but lr_schedule={schedule!r} sets it with every update. Train "
+                "with lr_schedule='constant'."
+            )
+        if schedule == "constant":
+            wanted = self._algorithm.config.learning_rate if rate is None else rate
+            self._state = self._algorithm.with_learning_rate(self._state, wanted)
         if control.is_stopping:
+            control.is_stopping = False  # from here on the graph remembers it; a run that is given more steps goes on
             self.stop()
         return values
 

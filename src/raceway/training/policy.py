@@ -12,7 +12,7 @@ from gymnasium import Space
 from raceway.algos.build import build_algorithm
 from raceway.algos.rollout import Weights
 from raceway.algos.spaces import counted_from_zero, environment_actions, flatten, observation_leaves, unflatten
-from raceway.errors import UserError
+from raceway.errors import RunFolderError, UserError
 from raceway.training.actor import JaxActor
 from raceway.training.config import TrainConfig
 from raceway.training.environments import EnvSource
@@ -35,7 +35,11 @@ class Policy:
         self._from_zero = counted_from_zero(observation_space)
         self._for_env = environment_actions(action_space)
         spaces = observation_space, action_space
-        self._actor = JaxActor(build_algorithm(config.algorithm, *spaces, own_or(network, config.network)), seed)
+        algorithm = build_algorithm(config.algorithm, *spaces, own_or(network, config.network))
+        if weights.params.size != algorithm.network.num_params:
+            wanted = algorithm.network.num_params
+            raise ValueError(f"the policy has {weights.params.size} parameters, its network {wanted}")
+        self._actor = JaxActor(algorithm, seed)
         self._here = self._actor.put(weights.params, weights.scaling)
         self._calls = 0
         self.memory: np.ndarray | None = None
@@ -123,7 +127,13 @@ def load(run: str | os.PathLike[str], which: str | None = None, network: Any = N
             "network=(init, apply)."
         )
     config = folder.read_config()
-    return Policy(config, content.weights, content.observation_space, content.action_space, network)
+    spaces = content.observation_space, content.action_space
+    try:
+        return Policy(config, content.weights, *spaces, network)
+    except (ValueError, TypeError, OverflowError, MemoryError) as error:
+        if network is not None:
+            raise
+        raise RunFolderError(f"The policy in {folder.path} does not fit its config.json: {error}.") from None
 
 
 def evaluate(

@@ -94,6 +94,7 @@ class Reporter(Reactor):
         self._recent = RecentEpisodes()
         self._rows: list[dict[str, float]] = []
         self._evaluated = 0
+        """The version of the last policy whose evaluation was told."""
         self._best: float | None = None
         self._last: float | None = None
 
@@ -173,12 +174,15 @@ class Reporter(Reactor):
         self._chain.flush()
 
     def _tell_evaluations(self, evaluations: list[Evaluation]) -> None:
-        for found in evaluations[self._evaluated :]:
+        # By version and not by their number: a resumed evaluator may have passed over one that was told before.
+        for found in evaluations:
+            if found.version <= self._evaluated:
+                continue
+            self._evaluated = found.version
             self._last = found.mean
             self._best = found.mean if self._best is None else float(np.fmax(self._best, found.mean))
             self._log.write(found.steps, evaluation_row(found))
             self._director.on_evaluation(found)
-        self._evaluated = len(evaluations)
 
     @property
     def seconds(self) -> float:

@@ -194,8 +194,9 @@ def _run(setup: Setup, report: Report, training: Training, checkpoints: Checkpoi
     except BaseException as error:
         _keep_what_there_is(setup, report, training, checkpointer, error)
         cause = error.__cause__ if isinstance(error, ReactionError) else None
-        if isinstance(cause, MisfitError) and start is not None:
-            raise RunFolderError(f"{start.path} is damaged: {cause}") from None
+        misfit = error if isinstance(error, GraphError) else cause if isinstance(cause, MisfitError) else None
+        if misfit is not None and start is not None:
+            raise RunFolderError(f"{start.path} does not fit the run that it is in: {misfit}") from None
         if isinstance(cause, (RunFolderError, SettingError)):
             raise cause from None
         raise

@@ -1,0 +1,169 @@
+"""Run folders that somebody has spoiled are read, or refused with the file's name: no crash, no hang, no code run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raceway
+from raceway.errors import RunFolderError, UserError
+from raceway.training.checkpoints import Checkpoints
+from raceway.training.folder import cut, open_to_append, read_whole
+from tests.training.fuzz_run_folders import template, try_cases
+
+FEW, MANY = 120, 10_000
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return template(tmp_path_factory.mktemp("runs"))
+
+
+def check(run: Path, scratch: Path, numbers: range) -> None:
+    tally = try_cases(run, scratch, numbers)
+    assert tally.faults == []
+    # Most is spoiled where only one of the readers looks.
+    assert tally.readings["refused"] > len(numbers) / 4
+    assert tally.readings["read"] > len(numbers)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_spoiled_runs_are_read_or_refused_in_words(run: Path, tmp_path: Path) -> None:
+    check(run, tmp_path, range(FEW))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.filterwarnings("ignore")
+def test_ten_thousand_spoiled_runs_are_read_or_refused_in_words(run: Path, tmp_path: Path) -> None:
+    check(run, tmp_path, range(MANY))
+
+
+# --- with a run that is really gone on with
+
+
+@pytest.fixture
+def copied(run: Path, tmp_path: Path) -> Path:
+    import shutil
+
+    shutil.copytree(run, tmp_path / "run", symlinks=True)
+    return tmp_path / "run"
+
+
+def change(run: Path, how: Callable[[Any], None]) -> Path:
+    """Changes the newest checkpoint, in a file that is sound."""
+    checkpoints = Checkpoints(run / "checkpoints", keep=1)
+    found = checkpoints.newest()
+    assert found is not None
+    how(found.snapshot)
+    return checkpoints.write(found.snapshot, found.facts)
+
+
+def without_pool(snapshot: Any) -> None:
+    snapshot.reactors["collector"]["sampler"] = {"pool": None}
+
+
+def of_a_cart_that_is_nowhere(snapshot: Any) -> None:
+    pool = snapshot.reactors["collector"]["sampler"]["pool"]
+    pool["episode.status"] = pool["episode.status"] + 9
+
+
+def without_a_version(snapshot: Any) -> None:
+    del snapshot.reactors["learner"]["version"]
+
+
+def with_other_arguments(snapshot: Any) -> None:
+    snapshot.reactors["collector"]["env_args"] = {"gravity": 3}
+
+
+def with_evaluations_of_text(snapshot: Any) -> None:
+    snapshot.reactors["evaluator"]["evaluations"] = ["x"]
+
+
+def with_a_report_of_text(snapshot: Any) -> None:
+    snapshot.reactors["reporter"]["rows"] = "x"
+
+
+def with_other_weights_on_their_way(snapshot: Any) -> None:
+    (name,) = [name for name in snapshot.values if "collector.weights" in name]
+    for weights in snapshot.values[name]:
+        weights["params"] = np.zeros(3, np.float32)
+
+
+def with_text_on_its_way(snapshot: Any) -> None:
+    (name,) = [name for name in snapshot.values if "collector.weights" in name]
+    snapshot.values[name] = ["x"] * len(snapshot.values[name])
+
+
+MISFITS = [
+    without_pool,
+    of_a_cart_that_is_nowhere,
+    without_a_version,
+    with_other_arguments,
+    with_evaluations_of_text,
+    with_a_report_of_text,
+    with_other_weights_on_their_way,
+    with_text_on_its_way,
+]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("how", MISFITS)
+def test_a_sound_checkpoint_that_does_not_fit_is_named(copied: Path, how: Callable[[Any], None]) -> None:
+    path = change(copied, how)
+    with pytest.raises(UserError) as raised:
+        raceway.resume(copied)
+    assert str(path) in str(raised.value)
+
+
+def test_the_run_that_was_spoiled_can_be_gone_on_with(copied: Path) -> None:
+    """So that what is refused above is refused for what was done to it."""
+    change(copied, lambda snapshot: None)
+    assert raceway.resume(copied).steps == 4 * 8 * 12
+
+
+# --- links and pipes
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["chain.jsonl", "metrics.jsonl", "resumed.jsonl", "lock"])
+def test_what_a_link_leads_to_is_not_changed(copied: Path, tmp_path: Path, name: str) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("years of work\n" * 1000)
+    (copied / name).unlink()
+    (copied / name).symlink_to(precious)
+    with pytest.raises(RunFolderError, match=name):
+        raceway.resume(copied)
+    assert precious.read_text() == "years of work\n" * 1000
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "name", ["chain.jsonl", "metrics.jsonl", "resumed.jsonl", "lock", "system.json", "config.json"]
+)
+def test_a_pipe_is_not_waited_for(copied: Path, name: str) -> None:
+    (copied / name).unlink()
+    os.mkfifo(copied / name)
+    with pytest.raises(RunFolderError):
+        raceway.resume(copied)
+
+
+def test_logs_are_cut_and_gone_on_with(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert cut(log, 5) == 0
+    with open_to_append(log) as file:
+        file.write(b"0123456789")
+    assert cut(log, 20) == 10
+    assert cut(log, 5) == 10
+    with open_to_append(log) as file:
+        file.write(b"x")
+        assert file.tell() == 6
+    assert log.read_bytes() == b"01234x"
+    assert read_whole(log, last=2) == b"4x"
+    with pytest.raises(RunFolderError, match="6 bytes, where at most 3"):
+        read_whole(log, most=3)
