@@ -366,7 +366,7 @@ def _spoil_file(path: Path, rng: random.Random) -> str:
         }
         mutation = rng.choice(kinds.get(path.suffix, BYTES) if how < 0.75 else BYTES)
         path.write_bytes(mutation(content, rng))
-    except (ValueError, UserError, RecursionError):  # it was spoiled already
+    except (LookupError, TypeError, ValueError, UserError, RecursionError, struct.error):  # it was spoiled already
         path.write_bytes(rng.choice(BYTES)(content, rng))
         return "again"
     if in_checkpoint and rng.random() < 0.85:

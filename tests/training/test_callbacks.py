@@ -80,6 +80,20 @@ def test_one_may_stop_the_run_always_at_the_same_round(tmp_path: Path) -> None:
     assert raceway.resume(first.directory).steps == first.steps, "it is finished"
 
 
+class StopAtRound(raceway.Callback):
+    def on_round(self, told: Round, control: Control) -> None:
+        if told.round == 10:
+            control.stop()
+
+
+def test_a_run_that_was_stopped_goes_on_if_more_steps_are_wanted(tmp_path: Path) -> None:
+    stopped = train(tmp_path / "stopped", callbacks=[StopAtRound()])
+    assert stopped.steps < SMALL["total_steps"]
+    longer = raceway.resume(stopped.directory, total_steps=SMALL["total_steps"], callbacks=[StopAtRound()])
+    assert longer.steps == SMALL["total_steps"]
+    assert longer.digest == train(tmp_path / "whole").digest
+
+
 class Halving(raceway.Callback):
     """The learning rate halves every ten rounds; it counts them itself, to see whether it is remembered."""
 
@@ -110,9 +124,24 @@ def test_one_may_set_the_learning_rate(tmp_path: Path) -> None:
     assert rates[20] == pytest.approx(2.5e-4)
 
 
-def test_a_rate_that_the_schedule_would_overwrite_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=r"lr_schedule='linear'.*lr_schedule='constant'"):
-        train(tmp_path, callbacks=[Halving()], lr_schedule="linear")
+@pytest.mark.parametrize("schedule", ["linear", "adaptive_kl"])
+def test_a_rate_that_the_schedule_would_overwrite_is_refused(tmp_path: Path, schedule: str) -> None:
+    with pytest.raises(SettingError, match=rf"lr_schedule='{schedule}'.*lr_schedule='constant'"):
+        train(tmp_path, callbacks=[Halving()], lr_schedule=schedule)
+
+
+class Once(raceway.Callback):
+    """Another learning rate for one update."""
+
+    def on_round(self, told: Round, control: Control) -> None:
+        control.learning_rate = 0.5 if told.round == 3 else None
+
+
+def test_a_rate_that_is_taken_back_is_that_of_the_settings_again(tmp_path: Path) -> None:
+    diary = Diary()
+    train(tmp_path, callbacks=[Once(), diary], learning_rate=1e-3)
+    rates = [told.metrics["learning_rate"] for told in diary.rounds]
+    assert rates[3:6] == pytest.approx([1e-3, 0.5, 1e-3])
 
 
 def test_what_they_remember_is_in_checkpoints(tmp_path: Path) -> None:
@@ -152,12 +181,17 @@ class Broken(raceway.Callback):
         if self.where == "round":
             raise ZeroDivisionError("in a round")
 
+    def on_evaluation(self, found: Evaluation, control: Control) -> None:
+        if self.where == "evaluation":
+            raise ConnectionError("after an evaluation")  # an OSError, but none of the run's own files
+
     def on_checkpoint(self, path: Path, control: Control) -> None:
         if self.where == "checkpoint":
             raise ZeroDivisionError("at a checkpoint")
 
 
-@pytest.mark.parametrize("where", ["round", "checkpoint"])
+@pytest.mark.parametrize("where", ["round", "evaluation", "checkpoint"])
 def test_one_that_fails_ends_the_run_with_its_error(tmp_path: Path, where: str) -> None:
+    settings = {"total_steps": 4 * 8 * 30_000, "evaluation": {"times": 10_000, "episodes": 1}}
     with pytest.raises((ReactionError, ZeroDivisionError), match=where):
-        train(tmp_path, callbacks=[Broken(where)], total_steps=4 * 8 * 3000)
+        train(tmp_path, callbacks=[Broken(where)], **settings)

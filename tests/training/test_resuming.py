@@ -112,6 +112,22 @@ def test_a_finished_run_goes_on_if_more_steps_are_wanted(tmp_path: Path) -> None
     assert longer.digest == more.digest
 
 
+def test_more_steps_that_are_refused_leave_a_finished_run_as_it_was(tmp_path: Path) -> None:
+    first = train(tmp_path)
+    change_system(first.directory, cpu="Z80")
+    with pytest.raises(RunFolderError, match="Z80"):
+        raceway.resume(first.directory, total_steps=1600)
+    assert raceway.resume(first.directory) == first
+    assert raceway.resume(first.directory).config.total_steps == SMALL["total_steps"]
+
+
+def test_fewer_steps_than_are_behind_it_are_refused(tmp_path: Path) -> None:
+    run = interrupted(tmp_path)
+    with pytest.raises(SettingError, match=r"total_steps=64, but .* has \d+ behind it already"):
+        raceway.resume(run, total_steps=64, callbacks=[StopAt(-1)])
+    assert raceway.resume(run, callbacks=[StopAt(-1)]).steps == SMALL["total_steps"]
+
+
 def test_a_run_that_is_stopped_after_its_last_round_is_only_finished(tmp_path: Path) -> None:
     first = train(tmp_path, evaluation={"times": 1, "episodes": 2})
     (first.directory / "outcome.json").unlink()  # as if it had been killed in its last evaluation
@@ -296,6 +312,18 @@ def test_environments_in_python_that_can_be_saved_go_on_where_they_were(tmp_path
     whole = train(tmp_path / "whole", walk, callbacks=[StopAt(-1)])
     assert raceway.resume(run, env=walk, callbacks=[StopAt(-1)]).digest == whole.digest
     assert same(run, whole.directory) == []
+
+
+def test_arguments_that_no_file_can_hold_are_given_again_with_the_environment(tmp_path: Path) -> None:
+    def told(tell: Any) -> gymnasium.Env:
+        tell()
+        return walk()
+
+    run = interrupted(tmp_path / "stopped", told, env_args={"tell": lambda: None})
+    whole = train(tmp_path / "whole", walk, callbacks=[StopAt(-1)])
+    with pytest.raises(SettingError, match=r"that a file cannot hold: tell\. .*env=lambda"):
+        raceway.resume(run, callbacks=[StopAt(-1)])
+    assert raceway.resume(run, env=lambda: told(lambda: None), callbacks=[StopAt(-1)]).digest == whole.digest
 
 
 def test_environments_that_cannot_be_saved_begin_new_episodes_and_that_is_said(

@@ -39,6 +39,8 @@ def packed(value: Any, path: str, arrays: dict[str, np.ndarray], depth: int = 0)
         return {"$tuple": [inner(item, i) for i, item in enumerate(value)]}
     if type(value) is dict:
         return {"$dict": [[packed(key, path, arrays, depth + 1), inner(item, key)] for key, item in value.items()]}
+    if type(value) is Record:
+        return {"$record": [[name, inner(item, name)] for name, item in value.items()]}
     record: Any = type(value)
     if is_record(record):
         return {"$record": [[name, inner(getattr(value, name), name)] for name in field_names(record)]}

@@ -114,8 +114,8 @@ class Learner(Reactor):
         rate, schedule = control.learning_rate, self._algorithm.config.lr_schedule
         if rate is not None and schedule != "constant":
             raise SettingError(
-                f"A callback has set learning_rate={rate}, but lr_schedule={schedule!r} sets it with every update. Train "
-                "with lr_schedule='constant'."
+                f"A callback has set learning_rate={rate}, but lr_schedule={schedule!r} sets it with every update. "
+                "Train with lr_schedule='constant'."
             )
         if schedule == "constant":
             wanted = self._algorithm.config.learning_rate if rate is None else rate

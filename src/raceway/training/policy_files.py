@@ -126,7 +126,7 @@ class Best:
         return _told(self._file.directory / POLICY_FACTS, lambda facts: float(facts["evaluation"]["return"]))
 
     def offer(self, weights: Weights, evaluation: Evaluation) -> None:
-        """Keeps it, if no earlier one was as good."""
+        """Keeps it, if no earlier one was better: of equals, the newer has learnt longer."""
         score = self.score
-        if evaluation.returns and (score is None or evaluation.mean > score):
+        if evaluation.returns and (score is None or evaluation.mean >= score):
             self._file.write(weights, evaluation)

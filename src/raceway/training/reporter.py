@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -107,8 +109,16 @@ class Reporter(Reactor):
 
     @reaction(progress, uses=evaluations)
     def report(self, progress: Progress, evaluations: list[Evaluation] | None) -> None:
+        found = [each for each in evaluations or [] if each.version > self._evaluated]
+        with self._writing():
+            self._report(progress, found)
+        for each in found:
+            self._director.on_evaluation(each)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
         try:
-            self._report(progress, evaluations or [])
+            yield
         except OSError as error:
             raise RunFolderError(
                 f"{error.filename or self._reporting.chain.parent} cannot be written: {error.strerror}. Then the run "
@@ -174,15 +184,12 @@ class Reporter(Reactor):
         self._chain.flush()
 
     def _tell_evaluations(self, evaluations: list[Evaluation]) -> None:
-        # By version and not by their number: a resumed evaluator may have passed over one that was told before.
         for found in evaluations:
-            if found.version <= self._evaluated:
-                continue
+            # By version and not by their number: a resumed evaluator may have passed over one that was told before.
             self._evaluated = found.version
             self._last = found.mean
             self._best = found.mean if self._best is None else float(np.fmax(self._best, found.mean))
             self._log.write(found.steps, evaluation_row(found))
-            self._director.on_evaluation(found)
 
     @property
     def seconds(self) -> float:
@@ -191,7 +198,8 @@ class Reporter(Reactor):
 
     def save(self) -> dict[str, Any]:
         """What it has counted, and how much of its files belongs to that."""
-        self._chain.flush()
+        with self._writing():
+            self._chain.flush()
         return {
             "recent": self._recent.save(),
             "rows": self._rows,

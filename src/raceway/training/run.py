@@ -81,30 +81,20 @@ def resume(
     with lock(folder.path):
         config = folder.read_config()
         if total_steps is not None:
-            config = _with_total_steps(folder, config, total_steps)
-        if not isinstance(config.env_args, dict) or any(_is_lost(value) for value in config.env_args.values()):
+            config = replace(config, total_steps=total_steps)
+        lost = [name for name, value in config.env_args.items() if _is_lost(value)]
+        if lost and env is None:
             raise SettingError(
-                f"{folder.path} was begun with arguments for its environment that a file cannot hold. Give the "
-                "environment itself: raceway.resume(run, env=lambda: ...)."
+                f"{folder.path} was begun with arguments for its environment that a file cannot hold: "
+                f"{', '.join(lost)}. Give the environment itself: raceway.resume(run, env=lambda: ...)."
             )
+        config = replace(config, env_args={name: it for name, it in config.env_args.items() if name not in lost})
         setup = _set_up(config, config.env if env is None else env, network)
-        return _go(setup, folder, callbacks, anyway)
+        return _go(setup, folder, callbacks, anyway, has_new_length=total_steps is not None)
 
 
 def _is_lost(value: Any) -> bool:
     return isinstance(value, Mapping) and set(value) == {"not saved"}
-
-
-def _with_total_steps(folder: RunFolder, config: TrainConfig, total_steps: int) -> TrainConfig:
-    """The settings with more steps, or fewer that are not behind it yet."""
-    config = replace(config, total_steps=total_steps)
-    outcome = read_outcome(folder)
-    if outcome is not None:
-        if total_steps <= outcome.steps:
-            raise SettingError(f"total_steps={total_steps}, but {folder.path} has {outcome.steps} behind it already.")
-        folder.outcome.unlink()
-    write_json(folder.config, config.to_dict())
-    return config
 
 
 def _set_up(config: TrainConfig, target: Any, network: Any) -> Setup:
@@ -116,17 +106,22 @@ def _set_up(config: TrainConfig, target: Any, network: Any) -> Setup:
     return setup
 
 
-def _go(setup: Setup, folder: RunFolder, callbacks: Sequence[Callback], anyway: bool) -> Run:
+def _go(
+    setup: Setup, folder: RunFolder, callbacks: Sequence[Callback], anyway: bool, has_new_length: bool = False
+) -> Run:
     """From its last checkpoint, or else from the beginning, to its end."""
     config = setup.config
     console = Console(*_headline(setup, folder), quiet=config.log.quiet, interval_s=config.log.interval_s)
-    if (finished := read_outcome(folder)) is not None:
+    finished = read_outcome(folder)
+    if finished is not None and not has_new_length:
         with console:
             console.finish(_farewell(finished, f"finished before: {finished.steps:,} steps"))
         return finished
     checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep)
     checkpoint = checkpoints.newest()
     differences = check_system(folder, anyway) if checkpoint is not None else []
+    if has_new_length:
+        _set_length(setup, folder, checkpoint)
     troubles = [*checkpoints.troubles, *rewind(folder, checkpoint)]
     log = MetricsLog(folder.path, tensorboard=config.log.tensorboard, wandb_project=config.log.wandb_project)
     with log, console:
@@ -139,6 +134,17 @@ def _go(setup: Setup, folder: RunFolder, callbacks: Sequence[Callback], anyway: 
         for trouble in troubles:
             console.note(trouble)
         return _run(setup, report, training, checkpoints, checkpoint)
+
+
+def _set_length(setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None) -> None:
+    """Has the run train for more steps, or fewer that are not behind it yet."""
+    wanted, rounds = setup.config.total_steps, 0 if checkpoint is None else checkpoint.round + 1
+    finished = read_outcome(folder)
+    if setup.rounds < rounds or (finished is not None and wanted <= finished.steps):
+        behind = rounds * setup.steps_per_round if finished is None else finished.steps
+        raise SettingError(f"total_steps={wanted}, but {folder.path} has {behind} behind it already.")
+    write_json(folder.config, replace(folder.read_config(), total_steps=wanted).to_dict())
+    folder.outcome.unlink(missing_ok=True)
 
 
 def _headline(setup: Setup, folder: RunFolder) -> tuple[str, str]:
@@ -183,6 +189,8 @@ def _run(setup: Setup, report: Report, training: Training, checkpoints: Checkpoi
         on_written=training.director.on_checkpoint,
         on_trouble=report.console.note,
     )
+    if start is not None:
+        checkpointer.last = start.round
     left = max(0, setup.rounds - (start.round + 1 if start is not None else 0))
     try:
         if config.checkpoint.enabled:
