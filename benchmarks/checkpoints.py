@@ -163,9 +163,9 @@ def tables(record: Mapping[str, Any]) -> str:
     return "\n\n".join(
         [
             markdown_table(["", "measured", "wanted at most"], rows),
-            f"{record['setting']}, on {machine['cpus']} cores of {machine['cpu']}: the median of {len(spent['ratios'])} "
-            "pairs of runs that took turns, with and without checkpoints, and its 95% interval. By default there is one "
-            "every 30 seconds.",
+            f"{record['setting']}, on {machine['cpus']} cores of {machine['cpu']}: the median of "
+            f"{len(spent['ratios'])} pairs of runs that took turns, with and without checkpoints, and its 95% "
+            "interval. By default there is one every 30 seconds.",
         ]
     )
 

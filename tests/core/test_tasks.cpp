@@ -274,7 +274,7 @@ CASE("a state of any bytes is refused or harmless, and a refused one leaves ever
     std::vector<char> sound(run.pool.state_bytes()), before(sound.size()), after(sound.size());
     run.pool.save(0, sound.data());
     int taken = 0;
-    for (int attempt = 0; attempt < fewer(task, 2000); ++attempt) {
+    for (std::size_t attempt = 0; attempt < static_cast<std::size_t>(fewer(task, 2000)); ++attempt) {
       std::vector<char> state = sound;
       std::size_t offset = 0;
       for (std::size_t column = 0; column < run.pool.layout().num_state; ++column) {

@@ -131,3 +131,84 @@ def test_what_cannot_be_packed_is_named():
     snapshot = Snapshot(0, {"a": 0}, {"a": {}}, {"a.x -> a.y": [object()]})
     with pytest.raises(GraphError, match=r"values/a\.x -> a\.y/0 is a object"):
         snapshot.pack()
+
+
+def text_with(**changes: Any) -> str:
+    _, text = Snapshot(4, {"a": 4}, {"a": {}}, {"a.x -> a.y": []}).pack()
+    return json.dumps(json.loads(text) | changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "an object with ends, reactors, round, rounds, values is wanted"),
+        (text_with(more=1), "an object with"),
+        (text_with(round=-2), "the round of 'round' is -2"),
+        (text_with(round=True), "the round of 'round' is True"),
+        (text_with(rounds={"$dict": [["b", 4]]}), "not of the same reactors"),
+        (text_with(rounds={"$dict": [["a", 2**80]]}), "the round of 'a' is"),
+        (text_with(values=[]), "values is"),
+        (text_with(values={"$dict": [["a.x -> a.y", 1]]}), "a list is wanted"),
+        (text_with(ends={"a": 1}), "stands for no value"),
+        (text_with(ends={"$code": "print()"}), "stands for no value"),
+        (text_with(ends={"$dict": [[["a"], 1]]}), "for a name, or has it twice"),
+        (text_with(ends={"$dict": [["a", 1], ["a", 2]]}), "for a name, or has it twice"),
+        (text_with(ends={"$dict": [["a"]]}), "a name and its value"),
+        (text_with(ends={"$array": "none"}), "wants an array 'none'"),
+        (text_with(ends={"$array": [[]]}), "wants an array"),
+    ],
+)
+def test_texts_that_are_no_snapshot_are_refused(text: str, told: str):
+    with pytest.raises(GraphError) as raised:
+        Snapshot.unpack({}, text)
+    assert told in str(raised.value)
+
+
+def test_each_array_belongs_to_one_value():
+    arrays, text = Snapshot(0, {"a": 0}, {"a": {"x": np.zeros(2), "n": np.int64(3), "b": b"01"}}, {}).pack()
+    x, n, b = arrays
+    for spoiled, told in (
+        (arrays | {"more": np.zeros(1)}, "nothing in the text wants the array 'more'"),
+        ({x: arrays[x], n: arrays[n]}, "wants an array"),
+        (arrays | {n: np.zeros(2)}, "cannot be made of float64"),
+        (arrays | {b: np.zeros(2)}, "cannot be made of float64"),
+    ):
+        with pytest.raises(GraphError, match=told):
+            Snapshot.unpack(spoiled, text)
+    with pytest.raises(GraphError, match="not a second time"):
+        Snapshot.unpack(arrays, text.replace(json.dumps(n), json.dumps(x)))
+
+
+def test_values_within_values_have_a_bottom():
+    deep: Any = []
+    for _ in range(200):
+        deep = [deep]
+    with pytest.raises(GraphError, match="within each other"):
+        Snapshot(0, {"a": 0}, {"a": {"x": deep}}, {}).pack()
+    with pytest.raises(GraphError, match="within each other"):
+        Snapshot.unpack({}, text_with(ends=deep))
+
+
+def test_an_unpacked_snapshot_can_be_packed_again():
+    program, _ = typed_school()
+    snapshot = program.run(4, snapshot_at_end=True).snapshot
+    assert snapshot is not None
+    arrays, text = snapshot.pack()
+    assert Snapshot.unpack(arrays, text).pack()[1] == text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('["version", 2]', '["version", "2"]'), ('["layers", [', '["layers", ["x", ')]
+)
+def test_values_of_another_type_than_the_ports_are_refused(old: str, new: str):
+    program, _ = typed_school()
+    snapshot = program.run(4, snapshot_at_end=True).snapshot
+    assert snapshot is not None
+    arrays, text = snapshot.pack()
+    assert old in text
+    program, _ = typed_school()
+    program.restore(Snapshot.unpack(arrays, text.replace(old, new)))
+    with pytest.raises(GraphError, match="but its input has the type"):
+        program.run(1)

@@ -255,7 +255,7 @@ def _write_told(path: Path, told: Any) -> None:
 def _mend(directory: Path, round_: str) -> None:
     """Makes the checksums of a checkpoint fit what it is now, as far as there is anything to mend."""
     path = directory / f"checkpoint-{round_}.json"
-    with contextlib.suppress(ValueError, OSError, TypeError, KeyError):
+    with contextlib.suppress(ValueError, OSError, TypeError, KeyError, AttributeError, RecursionError):
         told = _read_told(path) if _is_plain(path) else {}
         if _is_plain(arrays := directory / told["arrays"]):
             told["arrays_sha256"] = hashlib.sha256(arrays.read_bytes()).hexdigest()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ import pytest
 from gymnasium import spaces
 
 import raceway
+from raceway.algos.rollout import Weights
 from raceway.errors import RunFolderError, SettingError, UserError
 from raceway.training.checkpoints import lock
+from raceway.training.evaluation import Evaluation
+from raceway.training.evaluator import Evaluator
 from tests.training.killing import metrics, same
 
 SMALL: dict[str, Any] = {
@@ -72,6 +76,28 @@ def test_ctrl_c_saves_first_and_the_run_goes_on_from_that_very_round(tmp_path: P
     assert same(run, whole.directory) == []
     assert ended.steps == whole.steps
     assert ended.seconds > 0
+
+
+def test_saving_does_not_wait_for_an_evaluation(tmp_path: Path) -> None:
+    evaluation = {"times": 40, "episodes": 10_000_000, "num_envs": 1}  # minutes
+    start = time.monotonic()
+    run = interrupted(tmp_path, round_=1000, evaluation=evaluation, total_steps=4 * 8 * 2000)
+    assert time.monotonic() - start < 45
+    rounds = len((run / "chain.jsonl").read_text().splitlines())
+    saved = [int(path.stem.removeprefix("checkpoint-")) for path in (run / "checkpoints").glob("*.json")]
+    assert max(saved) == rounds - 1
+    assert min(saved) > 500
+
+
+def test_a_resumed_evaluator_tells_what_may_not_have_arrived() -> None:
+    told = Evaluation(version=3, steps=96, returns=(1.0,), lengths=(1,))
+    evaluator = Evaluator(sampler=None, best=None, trial=None, steps_per_round=32)  # type: ignore[arg-type]
+    evaluator.load({"evaluations": [asdict(told)]})
+    candidate = Weights(3, np.zeros(1, np.float32), None)
+    first, again = evaluator.evaluate(candidate, None)
+    assert first.value == [told]
+    assert again.output == "goes_on"
+    assert list(evaluator.evaluate(candidate, True)) == [], "it is not evaluated again"
 
 
 def test_the_same_command_tells_that_a_run_is_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,6 +279,15 @@ def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path: Path, monkeypa
     ended = train(tmp_path)
     assert tried
     assert ended.steps == SMALL["total_steps"]
+
+
+def test_a_disk_that_is_full_from_the_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunFolderError, match=r"No run can be begun in .*: No space left on device.*--log.directory"):
+        train(tmp_path)
 
 
 def test_metrics_that_cannot_be_written_end_the_run_with_a_clear_error(

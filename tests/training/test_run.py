@@ -237,6 +237,11 @@ def test_wrong_settings_are_told_before_anything_starts(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
+def test_a_memory_for_a_network_of_ones_own_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"network\.gru=8 is for the built-in network"):
+        train("CartPole-v1", tmp_path, network=(lambda *_: None, lambda *_: None), gru=8)
+
+
 _SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)

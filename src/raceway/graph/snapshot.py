@@ -120,7 +120,7 @@ def fitted(value: Any, type_: Any) -> Any:
 def _is_of(value: Any, type_: Any) -> bool:
     """Whether a plain value may stand where the type is wanted, as far as that can be told."""
     kinds = [get_origin(kind) or kind for kind in _alternatives(type_)]
-    if not all(isinstance(kind, type) for kind in kinds):
+    if Any in kinds or not all(isinstance(kind, type) for kind in kinds):
         return True
     if isinstance(value, (bool, int, float, np.generic)):
         return any(issubclass(kind, (bool, int, float, complex, np.generic)) or kind is object for kind in kinds)

@@ -51,6 +51,7 @@ def load_vector(env: VectorEnv, state: dict[str, Any]) -> None:
     """Takes over what `save_vector` gave; the environments have been reset before."""
     if isinstance(env, NativePool):
         env.set_state(state["pool"])
+        env.observe()  # which none can be that was never reset
     elif _knows_its_state(env):
         env.load_state(state["vector"])  # type: ignore[attr-defined]
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,15 @@ class Trial:
 
 
 def evaluate_weights(sampler: Sampler, weights: Weights, trial: Trial, steps: int) -> Evaluation:
-    """Lets every environment end its share of the episodes: taking those that end first would favour short ones."""
+    """Evaluates in one go."""
+    return next(found for found in evaluating(sampler, weights, trial, steps) if found is not None)
+
+
+def evaluating(sampler: Sampler, weights: Weights, trial: Trial, steps: int) -> Iterator[Evaluation | None]:
+    """Some steps of every environment at a time; what came of it is last, None is not yet.
+
+    Lets every environment end its share of the episodes: taking those that end first would favour short ones.
+    """
     num_envs, episodes = trial.num_envs, trial.episodes
     sampler.restart()
     wanted = np.full(num_envs, episodes // num_envs) + (np.arange(num_envs) < episodes % num_envs)
@@ -72,4 +80,5 @@ def evaluate_weights(sampler: Sampler, weights: Weights, trial: Trial, steps: in
                 lengths.append(int(length))
         if not wanted.any():
             break
-    return Evaluation(weights.version, steps, tuple(returns), tuple(lengths))
+        yield None
+    yield Evaluation(weights.version, steps, tuple(returns), tuple(lengths))

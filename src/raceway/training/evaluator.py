@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from raceway.algos.rollout import Weights
 from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
 from raceway.training.checkpoints import fitting
-from raceway.training.evaluation import Evaluation, Trial, evaluate_weights
+from raceway.training.evaluation import Evaluation, Trial, evaluating
 from raceway.training.policy_files import Best
 from raceway.training.sampler import Sampler
 
@@ -25,6 +26,9 @@ class Evaluator(Reactor):
     candidate = Input[Weights]()
     evaluations = Output[list[Evaluation]]()
     """All so far: over a connection that keeps only the latest value, none is lost."""
+    goes_on = Output[bool]()
+    """To itself: there may be more to do."""
+    more = Input[bool]()
 
     def __init__(self, sampler: Sampler, best: Best, trial: Trial, steps_per_round: int) -> None:
         self._built_in = os.getpid()
@@ -34,6 +38,9 @@ class Evaluator(Reactor):
         self._trial = trial
         self._steps_per_round = steps_per_round
         self._evaluations: list[Evaluation] = []
+        self._underway: tuple[Weights, Iterator[Evaluation | None]] | None = None
+        """Not saved: a resumed run evaluates the newest candidate from the beginning."""
+        self._is_resumed = False
 
     @reaction(startup)
     def open(self) -> None:
@@ -46,15 +53,27 @@ class Evaluator(Reactor):
         self._sampler.open()
         self._is_open = True
 
-    @reaction(candidate, effects=evaluations)
-    def evaluate(self, candidate: Weights) -> Effect[list[Evaluation]] | None:
-        if self._evaluations and self._evaluations[-1].version >= candidate.version:
-            return None  # a resumed run brings the last one again
-        steps = candidate.version * self._steps_per_round
-        found = evaluate_weights(self._sampler, candidate, self._trial, steps)
-        self._best.offer(candidate, found)
-        self._evaluations.append(found)
-        return self.evaluations(list(self._evaluations))
+    @reaction((candidate, more), effects=(evaluations, goes_on))
+    def evaluate(self, candidate: Weights | None, more: bool | None) -> Iterator[Effect[Any]]:
+        """A part of an evaluation: a snapshot, or the end of the run, need not wait for the whole."""
+        if self._is_resumed:
+            self._is_resumed = False
+            yield self.evaluations(list(self._evaluations))  # the last of them may not have arrived before
+            yield self.goes_on(True)
+            return
+        if self._underway is None:
+            if candidate is None or (self._evaluations and self._evaluations[-1].version >= candidate.version):
+                return  # a resumed run brings the last one again
+            steps = candidate.version * self._steps_per_round
+            self._underway = candidate, evaluating(self._sampler, candidate, self._trial, steps)
+        weights, parts = self._underway
+        found = next(parts)
+        if found is not None:
+            self._underway = None
+            self._best.offer(weights, found)
+            self._evaluations.append(found)
+            yield self.evaluations(list(self._evaluations))
+        yield self.goes_on(True)
 
     def save(self) -> dict[str, Any]:
         return {"evaluations": [asdict(each) for each in self._evaluations]}
@@ -62,6 +81,7 @@ class Evaluator(Reactor):
     def load(self, state: dict[str, Any]) -> None:
         with fitting("evaluations"):
             self._evaluations = [Evaluation.of(each) for each in state["evaluations"]]
+        self._is_resumed = bool(self._evaluations)
 
     @reaction(shutdown)
     def close(self) -> None:

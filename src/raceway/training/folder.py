@@ -31,6 +31,9 @@ _DTYPES = (
     "float64",
 )
 
+_DEEPEST = 50
+"""Objects within objects in JSON: whoever goes through what was read is not to run out of stack."""
+
 LARGEST_TEXT = 1 << 26
 """Bytes of a JSON file. No run has one that comes near, and one that is read must fit in memory many times over."""
 
@@ -69,9 +72,14 @@ class RunFolder:
 
     def begin(self, config: TrainConfig) -> None:
         """Writes the settings and the facts of the system."""
-        self.videos.mkdir(exist_ok=True)
-        write_json(self.system, system_facts())
-        write_json(self.config, config.to_dict())  # last, for this is what makes it a run folder
+        try:
+            self.videos.mkdir(exist_ok=True)
+            write_json(self.system, system_facts())
+            write_json(self.config, config.to_dict())  # last, for this is what makes it a run folder
+        except OSError as error:
+            raise RunFolderError(
+                f"No run can be begun in {self.path}: {error.strerror}. Name another place: --log.directory."
+            ) from None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> RunFolder:
@@ -99,9 +107,9 @@ class RunFolder:
         try:
             return TrainConfig.from_dict(values)
         except SettingError as error:
-            raise SettingError(f"{self.config}: {error}") from None
+            raise SettingError(f"{self.config}: {printable(str(error))}") from None
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise RunFolderError(f"{self.config} is damaged: {error}.") from None
+            raise RunFolderError(f"{self.config} is damaged: {printable(str(error))}.") from None
 
     @property
     def config(self) -> Path:
@@ -222,9 +230,19 @@ def read_json(path: Path) -> Any:
 def parse_json(content: bytes, path: Path) -> Any:
     """What the content of a file, at `path`, says."""
     try:
-        return json.loads(content.decode())
+        value = json.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise RunFolderError(f"{path} is damaged: {error}.") from None
+    level, depth = [value], 0
+    while level := [part for each in level if isinstance(each, (dict, list)) for part in _parts(each)]:
+        depth += 1
+        if depth > _DEEPEST:
+            raise RunFolderError(f"{path} is damaged: more than {_DEEPEST} things in it are within each other.")
+    return value
+
+
+def _parts(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -266,11 +284,16 @@ def unpack_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
             f"{path} is damaged: it has numbers of the kind {error}, which are not used here."
         ) from None
     except (SafetensorError, ValueError, MemoryError) as error:
-        raise RunFolderError(f"{path} is damaged: {error}.") from None
+        raise RunFolderError(f"{path} is damaged: {printable(str(error))}.") from None
     for name, array in arrays.items():
         if array.dtype == bool and (array.view(np.uint8) > 1).any():
             raise RunFolderError(f"{path} is damaged: {name!r} has truth values that are neither true nor false.")
     return arrays
+
+
+def printable(text: str, most: int = 1000) -> str:
+    """A message that may have words of a file in it: not too long, and nothing that a terminal obeys."""
+    return "".join(each if each.isprintable() else "?" for each in text[:most])
 
 
 def read_whole(path: Path, most: int | None = None, last: int | None = None) -> bytes:

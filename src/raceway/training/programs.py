@@ -236,6 +236,7 @@ def build(setup: Setup, report: Report | None, callbacks: Sequence[Callback] = (
             evaluator = program.add(_evaluator(setup, layout, report.folder))
             program.place(evaluator, Processes(1))
             program.connect(learner.candidate, evaluator.candidate, latest=True)
+            program.connect(evaluator.goes_on, evaluator.more, latest=True)
             program.connect(evaluator.evaluations, reporter.evaluations, latest=True)
     return Training(program, learner, layout, director, reporter)
 

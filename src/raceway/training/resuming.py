@@ -16,7 +16,7 @@ from raceway.graph.packing import shown
 from raceway.report.system import system_facts
 from raceway.training.checkpoints import Checkpoint, MisfitError
 from raceway.training.config import TrainConfig
-from raceway.training.folder import RunFolder, cut, open_to_append, read_json, write_json
+from raceway.training.folder import RunFolder, cut, open_to_append, printable, read_json, write_json
 
 _MAY_CHANGE = ("log", "checkpoint", "num_workers")
 """Settings that do not show in the results."""
@@ -54,13 +54,13 @@ def check_system(folder: RunFolder, anyway: bool) -> list[str]:
     if not isinstance(there, dict) or not isinstance(there.get("versions"), dict):
         raise RunFolderError(f"{folder.system} is damaged: it does not tell the versions that the run was begun with.")
     differences = [
-        f"{name} {there['versions'].get(name)} (here {version})"
+        f"{name} {printable(str(there['versions'].get(name)), 60)} (here {version})"
         for name, version in here["versions"].items()
         if there["versions"].get(name) != version
     ]
     for name, words in (("cpu", "the CPU"), ("xla_threads", "XLA threads"), ("xla_flags", "XLA_FLAGS")):
         if there.get(name) != here[name]:
-            differences.append(f"{words} {there.get(name)!r} (here {here[name]!r})")
+            differences.append(f"{words} {printable(repr(there.get(name)), 100)} (here {here[name]!r})")
     if differences and not anyway:
         raise RunFolderError(
             f"{folder.path} was begun with {', '.join(differences)}. From here on its bits would not be those of a run "

@@ -99,6 +99,10 @@ def _is_lost(value: Any) -> bool:
 
 def _set_up(config: TrainConfig, target: Any, network: Any) -> Setup:
     """What is refused leaves no folder behind."""
+    if network is not None and config.network.gru is not None:
+        raise SettingError(
+            f"network.gru={config.network.gru} is for the built-in network, but your own is given. Leave one out."
+        )
     choose_device(config.device)
     keep_compiled()
     setup = Setup.of(config, EnvSource(target, config.env_args), network)

@@ -82,6 +82,7 @@ class WorkerSampler:
     def load(self, state: Mapping[str, Any]) -> None:
         """What `save` gave."""
         self._pool.set_state(state["pool"])
+        self._pool.observe()  # which none can be that was never reset
 
     def close(self) -> None:
         """Ends the threads."""
