@@ -384,5 +384,58 @@ def test_an_async_run_goes_on_too(tmp_path: Path) -> None:
 
 def test_a_run_with_callbacks_needs_them_again(tmp_path: Path) -> None:
     run = interrupted(tmp_path)
+    chain = (run / "chain.jsonl").read_bytes()
     with pytest.raises(UserError, match=r"begun with 1 callbacks, and now has 0.*callbacks=\[\.\.\.\]"):
         raceway.resume(run)
+    assert (run / "chain.jsonl").read_bytes() == chain
+
+
+def test_code_that_a_folder_names_is_not_called_unless_it_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run = interrupted(tmp_path / "runs", callable_walk)
+    config = json.loads((run / "config.json").read_text())
+    assert raceway.evaluate(run, 1, env=callable_walk).returns  # one's own is known
+    raceway.evaluate(run, 1)
+    config["env"], config["env_args"] = "subprocess:getoutput", {"cmd": f"touch {tmp_path / 'called'}"}
+    (run / "config.json").write_text(json.dumps(config))
+    for act in (
+        lambda: raceway.resume(run, callbacks=[StopAt(-1)]),
+        lambda: raceway.evaluate(run, 1),
+        lambda: raceway.play(run, video=tmp_path / "video.mp4"),
+    ):
+        with pytest.raises(SettingError, match=r"wants subprocess:getoutput\(cmd='touch .*--trust"):
+            act()
+    assert not (tmp_path / "called").exists()
+
+
+def callable_walk() -> gymnasium.Env:
+    return walk()
+
+
+def test_a_vector_environment_cannot_be_made_anew(tmp_path: Path) -> None:
+    class Change(raceway.Callback):
+        def on_round(self, told: Any, control: Any) -> None:
+            control.env_args = {"render_mode": None}
+
+    envs = gymnasium.vector.SyncVectorEnv([walk] * 4)
+    with pytest.raises(SettingError, match="cannot be made anew"):
+        train(tmp_path, envs, callbacks=[Change()])
+
+
+def test_what_differed_once_need_not_be_said_again(tmp_path: Path) -> None:
+    run = interrupted(tmp_path)
+    change_system(run, cpu="Z80")
+    with pytest.raises(KeyboardInterrupt):
+        raceway.resume(run, callbacks=[StopAt(25)], anyway=True)
+    assert raceway.resume(run, callbacks=[StopAt(-1)]).steps == SMALL["total_steps"]
+
+
+def test_a_finished_run_without_checkpoints_is_not_begun_again(tmp_path: Path) -> None:
+    run = train(tmp_path, checkpoint={"enabled": False})
+    rows = (run.directory / "metrics.jsonl").read_bytes()
+    with pytest.raises(SettingError, match="has no checkpoint to go on from"):
+        raceway.resume(run.directory, total_steps=10**6)
+    assert (run.directory / "metrics.jsonl").read_bytes() == rows
+    assert (run.directory / "outcome.json").exists()

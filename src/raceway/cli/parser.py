@@ -65,6 +65,11 @@ def _add_resume(added: Any) -> None:
     parser.add_argument("folder", metavar="RUN", help="the folder of a run")
     parser.add_argument("--anyway", action="store_true", help="even where versions or the CPU differ, and so the bits")
     parser.add_argument("--total-steps", type=steps, metavar="N", help="train for so many steps in all")
+    _add_trust(parser)
+
+
+def _add_trust(parser: Parser) -> None:
+    parser.add_argument("--trust", action="store_true", help="call the code that the folder names as its environment")
 
 
 def steps(text: str) -> int:
@@ -82,6 +87,7 @@ def _add_eval(added: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the environments (default: 0)")
     parser.add_argument("--at-least", type=float, metavar="RETURN", help="exit with 1 if the mean return is below this")
     parser.add_argument("--policy", choices=["best", "final"], help="which one (default: best, if there is one)")
+    _add_trust(parser)
 
 
 def _add_play(added: Any) -> None:
@@ -92,6 +98,7 @@ def _add_play(added: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the environment (default: 0)")
     parser.add_argument("--policy", choices=["best", "final"], help="which one (default: best, if there is one)")
     parser.add_argument("--video", metavar="FILE", help="write an .mp4 file even if there is a screen")
+    _add_trust(parser)
 
 
 def _add_export(added: Any) -> None:

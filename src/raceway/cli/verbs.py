@@ -12,11 +12,11 @@ from raceway.report.words import clock, count, number
 
 
 def resume(parsed: argparse.Namespace) -> None:
-    raceway.resume(parsed.folder, anyway=parsed.anyway, total_steps=parsed.total_steps)
+    raceway.resume(parsed.folder, anyway=parsed.anyway, total_steps=parsed.total_steps, trust=parsed.trust)
 
 
 def evaluate(parsed: argparse.Namespace) -> int:
-    found = raceway.evaluate(parsed.folder, parsed.episodes, seed=parsed.seed, which=parsed.policy)
+    found = raceway.evaluate(parsed.folder, parsed.episodes, seed=parsed.seed, which=parsed.policy, trust=parsed.trust)
     spread = f"{number(found.mean)} ± {number(found.std)}"
     print(f"return {spread} over {len(found.returns)} episodes of {number(found.length)} steps")
     if parsed.at_least is None or found.mean >= parsed.at_least:
@@ -33,6 +33,7 @@ def play(parsed: argparse.Namespace) -> None:
         seed=parsed.seed,
         which=parsed.policy,
         video=parsed.video,
+        trust=parsed.trust,
     )
     for index, (return_, length) in enumerate(zip(played.returns, played.lengths, strict=True), 1):
         print(f"episode {index}: return {number(return_)}, {count(length)} steps")

@@ -61,7 +61,7 @@ def main() -> None:
     fd, host, parent = (int(argument) for argument in sys.argv[1:4])
     die_with_parent(parent)
     # A service manager tells every process to end; whoever runs the program decides when, and saves before.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: None)  # unlike SIG_IGN, not inherited by what it starts
     post = Post(Exchange(fd, host))
     os.close(fd)
     reporter = RemoteReporter(post)

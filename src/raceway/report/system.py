@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from pathlib import Path
 from typing import Any
 
 from raceway._core import usable_cpus
@@ -40,6 +41,12 @@ def xla_threads() -> int:
     """Threads that XLA computes with on the CPU. How sums are split among them shows in the last bits."""
     given = os.environ.get("NPROC", "")
     return int(given) if given.isdigit() and int(given) > 0 else usable_cpus()
+
+
+def cache_home() -> Path:
+    """Where what is worth keeping between runs goes. It may be deleted at any time."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "raceway"
 
 
 def memory_bytes() -> tuple[int, int]:

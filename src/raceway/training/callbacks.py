@@ -108,14 +108,8 @@ class Director:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """What `save` gave."""
-        saved = state["callbacks"]
-        if len(saved) != len(self.callbacks):
-            raise ValueError(
-                f"it was begun with {len(saved)} callbacks, and now has {len(self.callbacks)}. Give the same ones "
-                "again: raceway.resume(run, callbacks=[...])."
-            )
         with self._lock:
-            for callback, its in zip(self.callbacks, saved, strict=True):
+            for callback, its in zip(self.callbacks, state["callbacks"], strict=True):
                 callback.load(its)
             self._recent.load(state["recent"])
             rate, env_args = state["learning_rate"], state["env_args"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gymnasium.utils.env_checker import data_equivalence
+
 from raceway.algos.rollout import Collected, Weights
 from raceway.errors import DivergedError
 from raceway.graph import Effect, Input, Output, Reactor, Timer, reaction, shutdown, startup
@@ -37,7 +39,7 @@ class Collector(Reactor):
     @reaction(round_begins, uses=weights, effects=collected)
     def collect(self, weights: Weights | None) -> Effect[Collected]:
         assert weights is not None
-        if (weights.env_args or {}) != self._env_args:
+        if not data_equivalence(weights.env_args or {}, self._env_args):
             self._change(weights.env_args or {}, f"training from round {self.round}")
         assert self._sampler is not None
         try:
@@ -61,7 +63,7 @@ class Collector(Reactor):
         """Where environments cannot tell their state, new episodes begin, with seeds that no others have."""
         with fitting("environments' state"):
             saved = state["sampler"]
-            if (state["env_args"], state["purpose"]) != (self._env_args, self._purpose):
+            if state["purpose"] != self._purpose:  # they change together
                 self._change(state["env_args"], state["purpose"])
             assert self._sampler is not None
             if saved is None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from pathlib import Path
 
 import jax
 
-from raceway.report.system import cpu_name, versions
+from raceway.report.system import cache_home, cpu_name, versions
 
 _LEAST_COMPILE_S = 0.05
 
@@ -34,10 +33,9 @@ def keep_compiled() -> None:
 
 def cache_directory() -> Path:
     """One for each kind of CPU and version of JAX: programs compiled for another may not run, or not be equal."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     found = versions()
     kind = f"{cpu_name()} {_cpu_features()} {found['jax']} {found['jaxlib']}"
-    return Path(home) / "raceway" / "compiled" / hashlib.sha256(kind.encode()).hexdigest()[:16]
+    return cache_home() / "compiled" / hashlib.sha256(kind.encode()).hexdigest()[:16]
 
 
 def _cpu_features() -> str:

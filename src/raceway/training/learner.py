@@ -135,10 +135,15 @@ class Learner(Reactor):
         }
 
     def load(self, state: dict[str, Any]) -> None:
+        self.load_weights(state)
+        with fitting("learner"):
+            self._director.load(state["director"])
+
+    def load_weights(self, state: dict[str, Any]) -> None:
+        """All but what callbacks remember: they are to be asked once."""
         with fitting("learner"):
             self._state = self._algorithm.load(state["algorithm"])
             self._normaliser.load(state["normaliser"])
-            self._director.load(state["director"])
             self._version = int(state["version"])
             self._digest = str(state["digest"])
 

@@ -17,6 +17,7 @@ from raceway.report.video import write_video
 from raceway.report.window import has_screen, show
 from raceway.training.environments import EnvSource
 from raceway.training.folder import RunFolder
+from raceway.training.trust import check_code
 
 _FPS = 30
 _MOST_STEPS = 10_000
@@ -53,6 +54,7 @@ def play(
     video: str | os.PathLike[str] | None = None,
     env_args: Mapping[str, Any] | None = None,
     network: Any = None,
+    trust: bool = False,
 ) -> Played:
     """Shows episodes in a window; where there is no screen, or `video` names a file, writes a video.
 
@@ -64,13 +66,14 @@ def play(
     video: the .mp4 file to write. By default it is in the run's folder; of random actions, in the current one.
     env_args: keyword arguments of the environment, over those of the run.
     network: the (init, apply) pair of a run that was trained with one.
+    trust: calls the code that the folder names for its environment, even if nothing was trained with it here.
     """
     if agent not in ("policy", "random"):
         raise SettingError(f"agent={agent!r} is not one of policy, random.")
     if episodes < 1:
         raise SettingError(f"episodes={episodes} is out of range. Use a number from 1 up.")
     folder = None if agent == "random" and not (Path(what) / "config.json").is_file() else RunFolder.open(what)
-    source = _source(what, folder, env_args or {})
+    source = _source(what, folder, env_args or {}, trust)
     # First of all the policy: if there is none, no window flashes up.
     policy = None if agent == "random" else _policy(folder, which, network)
     is_window = video is None and has_screen()
@@ -93,10 +96,13 @@ def play(
     return played
 
 
-def _source(what: str | os.PathLike[str], folder: RunFolder | None, env_args: Mapping[str, Any]) -> EnvSource:
+def _source(
+    what: str | os.PathLike[str], folder: RunFolder | None, env_args: Mapping[str, Any], trust: bool
+) -> EnvSource:
     if folder is None:
         return EnvSource(os.fspath(what), env_args)
     config = folder.read_config()
+    check_code(folder, config, trust)
     return EnvSource(config.env, {**config.env_args, **env_args})
 
 

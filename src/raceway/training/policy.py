@@ -20,6 +20,7 @@ from raceway.training.evaluation import Evaluation, Trial
 from raceway.training.folder import RunFolder
 from raceway.training.policy_files import read_policy
 from raceway.training.programs import Setup, evaluated, own_or
+from raceway.training.trust import check_code
 
 
 class Policy:
@@ -145,10 +146,16 @@ def evaluate(
     num_envs: int | None = None,
     env: Any = None,
     network: Any = None,
+    trust: bool = False,
 ) -> Evaluation:
-    """Greedy episodes of a run's policy in fresh environments: `env`, if the run's own cannot be found by a name."""
+    """Greedy episodes of a run's policy in fresh environments: `env`, if the run's own cannot be found by a name.
+
+    trust: calls the code that the folder names for its environment, even if nothing was trained with it here.
+    """
     policy = load(run, which, network)
     config = policy.config
+    if env is None:
+        check_code(RunFolder.open(run), config, trust)
     setup = Setup.of(config, EnvSource(config.env if env is None else env, config.env_args), network)
     layout = setup.algorithm().native_layout()
     trial = Trial(min(num_envs or 16, episodes), episodes, config.evaluation.max_steps)

@@ -153,6 +153,11 @@ def training_sampler(
     """Of the run's own environments, which may get other arguments as training goes on."""
     config = setup.config
     source = setup.source
+    if env_args and source.is_single:
+        raise SettingError(
+            f"A callback has set env_args={dict(env_args)}, but the vector environment that was given cannot be made "
+            "anew. Give a callable that makes one environment instead."
+        )
     sampling = Sampling(
         replace(source, args={**source.args, **env_args}) if env_args else source,
         config.num_envs,

@@ -104,8 +104,7 @@ class Reporter(Reactor):
     def open(self) -> None:
         self._chain: IO[bytes] = open_to_append(self._reporting.chain)
         self._pace = Pace()
-        self._begin = perf_counter()
-        self._pace.add(self._begin, 0, 0.0, 0.0)
+        self._begin: float | None = None
 
     @reaction(progress, uses=evaluations)
     def report(self, progress: Progress, evaluations: list[Evaluation] | None) -> None:
@@ -127,6 +126,9 @@ class Reporter(Reactor):
 
     def _report(self, progress: Progress, evaluations: list[Evaluation]) -> None:
         told, episodes = self._reporting, progress.episodes
+        if self._begin is None:  # other parts may take longer to start than this one
+            self._begin = perf_counter() - episodes.seconds - progress.seconds
+            self._pace.add(self._begin, 0, 0.0, 0.0)
         self._recent.add(episodes)
         line = f'{{"round": {progress.round}, "lag": {progress.lag}, "sha256": "{progress.digest}"}}\n'
         self._chain.write(line.encode())
@@ -194,7 +196,7 @@ class Reporter(Reactor):
     @property
     def seconds(self) -> float:
         """Of training, those before it was resumed included."""
-        return self.earlier_s + perf_counter() - self._begin
+        return self.earlier_s + (perf_counter() - self._begin if self._begin is not None else 0.0)
 
     def save(self) -> dict[str, Any]:
         """What it has counted, and how much of its files belongs to that."""

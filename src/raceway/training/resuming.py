@@ -26,6 +26,7 @@ def check_settings(folder: RunFolder, config: TrainConfig) -> None:
     """Refuses to go on with a run under other settings than its own."""
     there, here = _flat(folder.read_config().to_dict()), _flat(config.to_dict())
     names = [name for name in {**there, **here} if name.partition(".")[0] not in _MAY_CHANGE]
+    names = [name for name in names if not name.endswith(".not saved")]  # told by an address, new every time
     different = [name for name in names if there.get(name) != here.get(name)]
     if not different:
         return
@@ -50,7 +51,8 @@ def check_system(folder: RunFolder, anyway: bool) -> list[str]:
 
     Returns what differs, in words.
     """
-    there, here = read_json(folder.system), system_facts()
+    here = system_facts()
+    there = read_json(folder.system) if folder.system.exists() or not anyway else {"versions": {}}
     if not isinstance(there, dict) or not isinstance(there.get("versions"), dict):
         raise RunFolderError(f"{folder.system} is damaged: it does not tell the versions that the run was begun with.")
     differences = [
@@ -66,7 +68,23 @@ def check_system(folder: RunFolder, anyway: bool) -> list[str]:
             f"{folder.path} was begun with {', '.join(differences)}. From here on its bits would not be those of a run "
             f"that was never stopped. To go on nevertheless: raceway resume {folder.path} --anyway."
         )
+    if differences:
+        write_json(folder.system, here)  # what it goes on under from now on
     return differences
+
+
+def check_callbacks(checkpoint: Checkpoint, given: int) -> None:
+    """Refuses to go on without the callbacks that the run was begun with, before anything is changed."""
+    learner = checkpoint.snapshot.reactors.get("learner")
+    director = learner.get("director") if isinstance(learner, dict) else None
+    saved = director.get("callbacks") if isinstance(director, dict) else None
+    if not isinstance(saved, list):
+        raise RunFolderError(f"{checkpoint.path} is damaged: it does not tell of callbacks.")
+    if len(saved) != given:
+        raise SettingError(
+            f"The run was begun with {len(saved)} callbacks, and now has {given}. Give the same ones again, from "
+            "Python: raceway.resume(run, callbacks=[...])."
+        )
 
 
 def rewind(folder: RunFolder, checkpoint: Checkpoint | None) -> list[str]:

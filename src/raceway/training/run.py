@@ -26,7 +26,15 @@ from raceway.training.policy_files import Best
 from raceway.training.programs import Report, Setup, Training, build, evaluated, training_sampler
 from raceway.training.reporter import evaluation_row
 from raceway.training.resolve import resolve
-from raceway.training.resuming import check_settings, check_system, check_weights, note_resumption, rewind
+from raceway.training.resuming import (
+    check_callbacks,
+    check_settings,
+    check_system,
+    check_weights,
+    note_resumption,
+    rewind,
+)
+from raceway.training.trust import check_code, remember_code
 
 
 def train(
@@ -52,6 +60,7 @@ def train(
     if isinstance(env, VectorEnv):
         settings.setdefault("num_envs", env.num_envs)
     config = resolve(env, config_file, **settings)
+    remember_code(config)
     setup = _set_up(config, env if not isinstance(env, str) else config.env, network)
     folder = RunFolder.at(config)
     with lock(folder.path):
@@ -70,12 +79,14 @@ def resume(
     env: Any = None,
     network: Any = None,
     callbacks: Sequence[Callback] = (),
+    trust: bool = False,
 ) -> Run:
     """Goes on with a run from its last checkpoint, to the bit as if it had never been stopped. A finished one says so.
 
     anyway: even under other versions, or on another CPU, where the bits differ from there on.
     total_steps: train for so many steps in all; a run that was finished goes on if that is more.
     env, network, callbacks: those that the run was begun with, if no name leads to them.
+    trust: calls the code that the folder names for its environment, even if nothing was trained with it here.
     """
     folder = RunFolder.open(run)
     with lock(folder.path):
@@ -89,6 +100,8 @@ def resume(
                 f"{', '.join(lost)}. Give the environment itself: raceway.resume(run, env=lambda: ...)."
             )
         config = replace(config, env_args={name: it for name, it in config.env_args.items() if name not in lost})
+        if env is None:
+            check_code(folder, config, trust)
         setup = _set_up(config, config.env if env is None else env, network)
         return _go(setup, folder, callbacks, anyway, has_new_length=total_steps is not None)
 
@@ -123,7 +136,10 @@ def _go(
         return finished
     checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep)
     checkpoint = checkpoints.newest()
-    differences = check_system(folder, anyway) if checkpoint is not None else []
+    differences: list[str] = []
+    if checkpoint is not None:
+        check_callbacks(checkpoint, len(callbacks))
+        differences = check_system(folder, anyway)
     if has_new_length:
         _set_length(setup, folder, checkpoint)
     troubles = [*checkpoints.troubles, *rewind(folder, checkpoint)]
@@ -147,6 +163,8 @@ def _set_length(setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None) 
     if setup.rounds < rounds or (finished is not None and wanted <= finished.steps):
         behind = rounds * setup.steps_per_round if finished is None else finished.steps
         raise SettingError(f"total_steps={wanted}, but {folder.path} has {behind} behind it already.")
+    if finished is not None and checkpoint is None:
+        raise SettingError(f"{folder.path} is finished and has no checkpoint to go on from. Begin another run.")
     write_json(folder.config, replace(folder.read_config(), total_steps=wanted).to_dict())
     folder.outcome.unlink(missing_ok=True)
 
@@ -163,7 +181,7 @@ def _restore(training: Training, checkpoint: Checkpoint) -> bool:
     """Lets the program begin at a checkpoint. Returns whether its environments go on as they were."""
     try:
         training.program.restore(checkpoint.snapshot)
-        training.learner.load(checkpoint.snapshot.reactors["learner"])  # what does not fit is told before it runs
+        training.learner.load_weights(checkpoint.snapshot.reactors["learner"])  # what does not fit is told at once
         check_weights(checkpoint, training.learner.current)
         return checkpoint.snapshot.reactors["collector"]["sampler"] is not None
     except (GraphError, RunFolderError, KeyError, TypeError) as error:
