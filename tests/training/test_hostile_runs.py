@@ -78,7 +78,7 @@ def without_a_version(snapshot: Any) -> None:
 
 
 def with_other_arguments(snapshot: Any) -> None:
-    snapshot.reactors["collector"]["env_args"] = {"gravity": 3}
+    snapshot.reactors["collector"] |= {"env_args": {"gravity": 3}, "purpose": "training from round 3"}
 
 
 def with_evaluations_of_text(snapshot: Any) -> None:
