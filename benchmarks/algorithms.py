@@ -38,7 +38,7 @@ SCHEDULES: Mapping[str, Mapping[str, Any]] = {
     "async": ASYNC,
     "async, decoupled": {**ASYNC, "decoupled": True},
 }
-SCHEDULE_TASKS = {"CartPole-v1": 150_000, "Acrobot-v1": 500_000, "HalfCheetah-v5": 600_000}
+SCHEDULE_TASKS = {"CartPole-v1": 150_000, "Acrobot-v1": 500_000, "HalfCheetah-v5": 400_000}
 CORRECTIONS: Mapping[str, Mapping[str, Any]] = {
     "delayed": {"schedule": "concurrent", "correction": "delayed"},
     "ratio": {"schedule": "concurrent", "correction": "ratio"},

@@ -282,7 +282,7 @@ CASE("a state of any bytes is refused or harmless, and a refused one leaves ever
         const std::size_t size = size_of(part.dtype);
         const auto choices = extremes(part.dtype);
         for (std::size_t i = 0; i < elements_of(part); ++i, offset += size) {
-          switch (random.below(column == attempt % run.pool.layout().num_state ? 2 : 20)) {
+          switch (random.below(column == attempt % run.pool.layout().num_state ? 3 : 20)) {
             case 0:
               for (std::size_t byte = 0; byte < size; ++byte) state[offset + byte] = static_cast<char>(random.bits32());
               break;
