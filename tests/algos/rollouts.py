@@ -6,13 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from gymnasium import Space
+from gymnasium import Space, spaces
 
 from raceway.algos.algorithm import Algorithm
 from raceway.algos.rollout import Rollout, Scaling
 from raceway.algos.spaces import Leaf, action_parts, flatten, observation_leaves, unflatten
 
 SEED = 7
+
+ACTION_SPACES = {
+    "discrete": spaces.Discrete(3),
+    "multi-discrete": spaces.MultiDiscrete([2, 3]),
+    "box": spaces.Box(-1, 1, (2,)),
+    "multi-binary": spaces.MultiBinary(3),
+}
 
 
 def random_obs(space: Space, lead: tuple[int, ...], rng: np.random.Generator) -> Any:

@@ -11,16 +11,10 @@ from raceway.algos.a2c import A2C
 from raceway.algos.configs import A2CConfig, NetworkConfig
 from raceway.algos.rollout import Rollout
 from tests.algos.linear import LINEAR, evaluate, numeric_gradient
-from tests.algos.rollouts import drawn_rollout, random_rollout
+from tests.algos.rollouts import ACTION_SPACES, drawn_rollout, random_rollout
 
 T, N = 5, 4
 BOX = spaces.Box(-1, 1, (3,))
-ACTION_SPACES = {
-    "discrete": spaces.Discrete(3),
-    "multi-discrete": spaces.MultiDiscrete([2, 3]),
-    "box": spaces.Box(-1, 1, (2,)),
-    "multi-binary": spaces.MultiBinary(3),
-}
 
 
 @functools.cache

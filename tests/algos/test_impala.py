@@ -11,17 +11,11 @@ from raceway.algos.configs import ImpalaConfig, NetworkConfig
 from raceway.algos.impala import Impala
 from raceway.algos.rollout import Rollout
 from tests.algos.linear import LINEAR, evaluate, numeric_gradient
-from tests.algos.rollouts import drawn_rollout, random_rollout
+from tests.algos.rollouts import ACTION_SPACES, drawn_rollout, random_rollout
 from tests.algos.test_vtrace import papers_advantages, papers_targets
 
 T, N = 5, 4
 BOX = spaces.Box(-1, 1, (3,))
-ACTION_SPACES = {
-    "discrete": spaces.Discrete(3),
-    "multi-discrete": spaces.MultiDiscrete([2, 3]),
-    "box": spaces.Box(-1, 1, (2,)),
-    "multi-binary": spaces.MultiBinary(3),
-}
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from raceway.errors import RunFolderError
 from raceway.graph import GraphError, Program, Snapshot
 from raceway.training.checkpoints import Checkpoints
+from raceway.training.folder import sync
 
 
 class Checkpointer:
@@ -54,7 +54,7 @@ class Checkpointer:
                 return
             try:
                 for log in self._logs:
-                    _sync(log)
+                    sync(log)
                 path = self._checkpoints.write(snapshot, self._facts)
             except (RunFolderError, OSError) as error:
                 self._on_trouble(f"No checkpoint of round {snapshot.round}, the last one stays: {error}")
@@ -88,11 +88,3 @@ class Checkpointer:
         self._thread.join()
         if self._error is not None and error is None:
             raise self._error
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

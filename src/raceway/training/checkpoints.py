@@ -26,7 +26,7 @@ from raceway.training.folder import (
     pack_arrays,
     parse_json,
     read_whole,
-    sync_directory,
+    sync,
     unpack_arrays,
     write_whole,
 )
@@ -125,7 +125,7 @@ class Checkpoints:
     def _make_directory(self) -> None:
         if not self.directory.is_dir():
             self.directory.mkdir(parents=True)
-            sync_directory(self.directory.parent)
+            sync(self.directory.parent)
 
     def _arrays_file(self, round_: int, content: bytes) -> Path:
         """Where the arrays go. A pair that is there keeps its arrays until its JSON file names the new ones."""

@@ -364,11 +364,11 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    sync_directory(path.parent)
+    sync(path.parent)
 
 
-def sync_directory(path: Path) -> None:
-    """Makes the names in it last, as fsync does a file's content."""
+def sync(path: Path) -> None:
+    """Makes a file's content last, or the names in a folder."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
