@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NO_ASLR := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 CTEST := $(BIN)/ctest --output-on-failure --test-dir
 
-.PHONY: help check train test test-all lint format bench bench-graph bench-train sanitize clean
+.PHONY: help check train test test-all lint format bench bench-graph bench-train bench-algorithms sanitize clean
 help:
 	@echo "make train     build, then train CartPole-v1 until it is solved, while you watch"
 	@echo "make test      build, then the C++ and Python tests"
@@ -26,6 +26,7 @@ help:
 	@echo "make format    put the formatting right"
 	@echo "make bench     measure against envpool, Gymnasium and Ray (about 35 minutes), write the README's tables"
 	@echo "make bench-train  measure training against SB3, SBX, RLlib and JAX over envpool (about 25 minutes)"
+	@echo "make bench-algorithms  measure checkpoints, schedules and algorithms (about 20 minutes), write their pages"
 	@echo "make sanitize  the C++ tests under the thread and address sanitizers"
 
 check:
@@ -116,6 +117,14 @@ bench-graph: $(READY) $(RAY)/.ready
 bench-train: $(READY) $(RL)/.ready $(RLLIB)/.ready
 	$(BIN)/python -m benchmarks.train
 	$(BIN)/python -m benchmarks.table
+
+# What checkpoints cost, the schedules beside each other, what the algorithms reach (about 20 minutes).
+bench-algorithms: $(READY)
+	$(BIN)/python -m benchmarks.checkpoints
+	$(BIN)/python -m benchmarks.algorithms solve
+	$(BIN)/python -m benchmarks.algorithms delayed
+	$(BIN)/python -m benchmarks.algorithms concurrent_async
+	$(BIN)/python -m benchmarks.pages
 
 clean:
 	rm -rf build $(VENV) $(PEERS) $(RAY) $(RL) $(RLLIB)
