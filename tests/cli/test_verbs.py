@@ -32,7 +32,9 @@ def test_list_envs_names_what_make_takes(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_list_algos(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "algos"]) == 0
-    assert capsys.readouterr().out.startswith("ppo ")
+    said = capsys.readouterr().out
+    assert said.startswith("ppo ")
+    assert max(len(line) for line in said.splitlines()) <= 80
 
 
 def test_list_presets_is_a_table_with_what_was_measured(
@@ -47,6 +49,17 @@ def test_list_presets_is_a_table_with_what_was_measured(
     assert "9,876 (9,000 to 9,999)" in row
     assert row.index("9,876") == head.index("return")
     assert "1:23" in row
+
+
+def test_resume_speaks_though_the_run_was_told_to_be_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = {"directory": str(tmp_path), "quiet": True}
+    run = raceway.train("CartPole-v1", total_steps=512, log=log, evaluation={"enabled": False})
+    assert main(["resume", str(run.directory), "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["resume", str(run.directory)]) == 0
+    assert "finished before" in capsys.readouterr().out
+    raceway.resume(run.directory)  # as it was begun
+    assert capsys.readouterr().out == ""
 
 
 def test_the_installed_command_says_its_version() -> None:

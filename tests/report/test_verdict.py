@@ -44,6 +44,15 @@ def test_environments_are_what_is_missing_where_there_are_fewer_than_cpus() -> N
     assert "--num-envs 8" in told
 
 
+def test_epochs_are_not_spoken_of_where_the_algorithm_has_none() -> None:
+    bound = {"schedule": "async", "num_workers": 4, "num_envs": 8, "epochs": False, "cpus": 4}
+    learner = verdict(0.3, 0.95, **bound)  # type: ignore[arg-type]
+    assert "More steps a round (--n-steps) would help" in learner
+    collector = verdict(0.99, 0.4, **bound)  # type: ignore[arg-type]
+    assert "a larger network would cost nothing" in collector
+    assert "epochs" not in learner + collector
+
+
 def test_one_cpu_cannot_overlap() -> None:
     assert "With one CPU" in verdict(0.5, 0.45, schedule="serial", num_workers=1, num_envs=8, cpus=1)
 

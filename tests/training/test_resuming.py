@@ -266,7 +266,9 @@ def test_sigterm_saves_first(tmp_path: Path, to_all: bool) -> None:
     assert checkpoint.name == f"checkpoint-{rounds - 1:09d}.json"
 
 
-def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_costs_a_checkpoint_and_not_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from raceway.training.checkpoints import Checkpoints
 
     tried = []
@@ -278,6 +280,7 @@ def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path: Path, monkeypa
     monkeypatch.setattr(Checkpoints, "write", full)
     ended = train(tmp_path)
     assert tried
+    assert "the last one stays: No space left on device" in capsys.readouterr().err, "even a quiet run says it"
     assert ended.steps == SMALL["total_steps"]
 
 
@@ -308,6 +311,26 @@ def test_metrics_that_cannot_be_written_end_the_run_with_a_clear_error(
     monkeypatch.undo()
     (run,) = (tmp_path / "CartPole-v1").iterdir()
     assert raceway.resume(run).digest == train(tmp_path / "whole").digest
+
+
+def test_a_disk_that_is_really_full_ends_the_run_with_the_same_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raceway.report.metrics import MetricsLog
+
+    write = MetricsLog.write
+
+    def full(self: MetricsLog, step: int, values: Any) -> None:
+        if step > 600 and self._file is not None and self._file.name != "/dev/full":
+            self._file.close()
+            self._file = open("/dev/full", "wb")  # noqa: SIM115
+        write(self, step, values)
+
+    monkeypatch.setattr(MetricsLog, "write", full)
+    with pytest.raises(
+        UserError, match=r"cannot be written: No space left on device. Once it can.*raceway resume .*Car"
+    ):
+        train(tmp_path)
 
 
 class Walk(gymnasium.Env[np.ndarray, Any]):

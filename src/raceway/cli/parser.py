@@ -65,6 +65,7 @@ def _add_resume(added: Any) -> None:
     parser.add_argument("folder", metavar="RUN", help="the folder of a run")
     parser.add_argument("--anyway", action="store_true", help="even where versions or the CPU differ, and so the bits")
     parser.add_argument("--total-steps", type=steps, metavar="N", help="train for so many steps in all")
+    parser.add_argument("--quiet", action="store_true", help="say nothing")
     _add_trust(parser)
 
 

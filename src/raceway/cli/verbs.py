@@ -12,7 +12,13 @@ from raceway.report.words import clock, count, number
 
 
 def resume(parsed: argparse.Namespace) -> None:
-    raceway.resume(parsed.folder, anyway=parsed.anyway, total_steps=parsed.total_steps, trust=parsed.trust)
+    raceway.resume(
+        parsed.folder,
+        anyway=parsed.anyway,
+        total_steps=parsed.total_steps,
+        trust=parsed.trust,
+        quiet=parsed.quiet,  # a run of several seeds side by side was told to be, whoever watches this one was not
+    )
 
 
 def evaluate(parsed: argparse.Namespace) -> int:

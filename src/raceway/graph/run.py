@@ -334,12 +334,12 @@ def interruption(number: signal.Signals) -> BaseException:
 def _heard(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Ctrl-C and SIGTERM go to the handler, where they can: Python lets only the main thread choose.
 
-    Signals that are ignored, as Ctrl-C is in the background, stay so; a SIGTERM that somebody listens to is theirs.
+    A SIGTERM that somebody else listens to, or that is ignored, is left to them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = [signal.SIGINT] if signal.getsignal(signal.SIGINT) != signal.SIG_IGN else []
+    numbers = [signal.SIGINT]
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         numbers.append(signal.SIGTERM)
     before = {number: signal.signal(number, handler) for number in numbers}

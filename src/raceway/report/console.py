@@ -55,6 +55,13 @@ class Console:
             if self._is_open:
                 self._face.note(text)
 
+    def trouble(self, text: str) -> None:
+        """A line that must be seen: on standard error, where nothing else is said."""
+        if isinstance(self._face, _Silence):
+            print(f"raceway: {text}", file=sys.stderr, flush=True)
+        else:
+            self.note(text)
+
     def finish(self, summary: Mapping[str, str] | str = "") -> None:
         """Shows the last status and below it the summary: text, or facts by name. May be called again."""
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import queue
@@ -91,7 +92,8 @@ class MetricsLog:
     def close(self) -> None:
         """Returns when everything is written. May be called again."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # only of a line that could not be written, which `write` has told
+                self._file.close()
             self._file = None
             self._thread.close()
 

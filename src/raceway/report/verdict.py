@@ -17,6 +17,7 @@ def verdict(
     schedule: str,
     num_workers: int | None,
     num_envs: int | None = None,
+    epochs: bool = True,
     cpus: int | None = None,
 ) -> str:
     """What bounds the run; empty if that cannot be told.
@@ -24,9 +25,10 @@ def verdict(
     Args:
         collect: the share of the time (0 to 1) in which environments are stepped.
         learn: the share in which the learner is at work. Under the concurrent schedule the two overlap.
-        schedule: "serial" or "concurrent".
+        schedule: "serial", "concurrent" or "async".
         num_workers: threads that step environments. None: environments in Python, which hold the interpreter's lock.
         num_envs: environments; more workers than these are of no use. None: not known.
+        epochs: whether the algorithm goes through a round in epochs and minibatches, or takes one gradient of it.
         cpus: CPUs that this process may use. None: those that it may.
     """
     if not (math.isfinite(collect) and math.isfinite(learn) and collect + learn > 0):
@@ -43,11 +45,14 @@ def verdict(
     if min(collect, learn) >= _ALL_THE_TIME:
         return "Balanced: collecting and learning are both at work all the time; only a faster machine would help."
     if learn >= collect:
+        remedy = "Fewer epochs or larger minibatches" if epochs else "More steps a round (--n-steps)"
         return (
             f"Learner-bound: collecting waits {1 - collect:.0%} of the time. "
-            "Fewer epochs or larger minibatches would help; more workers would not."
+            f"{remedy} would help; more workers would not."
         )
-    return f"Collector-bound: learning waits {1 - learn:.0%} of the time. {_more_hands(num_workers, cpus, num_envs)}"
+    free = "more epochs or a larger network" if epochs else "a larger network"
+    hands = _more_hands(num_workers, cpus, num_envs, free)
+    return f"Collector-bound: learning waits {1 - learn:.0%} of the time. {hands}"
 
 
 def wait_share(collect: float, learn: float, schedule: str) -> float:
@@ -66,7 +71,7 @@ def _of_turns(collect: float, learn: float, cpus: int) -> str:
     return f"{turns} --schedule concurrent would overlap them: up to {gain:.1f} times as fast."
 
 
-def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None) -> str:
+def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None, free: str) -> str:
     if num_workers is None:
         return "Environments in Python are stepped one after the other: a faster step is what would help."
     num_envs = cpus if num_envs is None else num_envs
@@ -75,4 +80,4 @@ def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None) -> str
         return f"More workers would help: {num_workers} of {cpus} CPUs are used (--num-workers {useful})."
     if num_envs < cpus:
         return f"More environments would help: {num_envs} keep {num_envs} of {cpus} CPUs at work (--num-envs {cpus})."
-    return "All CPUs step environments: more epochs or a larger network would cost nothing."
+    return f"All CPUs step environments: {free} would cost nothing."

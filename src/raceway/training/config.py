@@ -18,8 +18,8 @@ _NUMBER = "number"
 
 ALGORITHMS: Mapping[str, str] = {
     "ppo": "Proximal Policy Optimization (Schulman et al. 2017)",
-    "a2c": "Advantage Actor-Critic (Mnih et al. 2016), with HTS-RL's delayed gradient (Liu et al. 2020)",
-    "impala": "Importance Weighted Actor-Learner Architecture, V-trace (Espeholt et al. 2018)",
+    "a2c": "Advantage Actor-Critic (Mnih et al. 2016; HTS-RL: Liu et al. 2020)",
+    "impala": "Importance Weighted Actor-Learner, V-trace (Espeholt et al. 2018)",
     "pqn": "Parallelised Q-Network, Q-learning without replay (Gallici et al. 2024)",
 }
 """What `algo` may be. Each has a group of settings of the same name."""

@@ -269,6 +269,7 @@ def _reporting(setup: Setup, folder: RunFolder) -> Reporting:
         steps_per_round=setup.steps_per_round,
         num_workers=(config.num_workers or usable_cpus()) if setup.source.is_native else None,
         num_envs=config.num_envs,
+        epochs=hasattr(config.algorithm, "n_epochs"),
     )
 
 

@@ -41,6 +41,8 @@ class Reporting:
     num_workers: int | None
     """None: environments in Python, stepped one after the other."""
     num_envs: int
+    epochs: bool
+    """Whether the algorithm goes through a round in epochs, or takes one gradient of it."""
 
 
 class Pace:
@@ -120,8 +122,8 @@ class Reporter(Reactor):
             yield
         except OSError as error:
             raise RunFolderError(
-                f"{error.filename or self._reporting.chain.parent} cannot be written: {error.strerror}. Then the run "
-                "goes on from its last checkpoint: raceway resume."
+                f"{error.filename or self._reporting.chain.parent} cannot be written: {error.strerror}. Once it can, "
+                f"the run goes on from its last checkpoint: raceway resume {self._reporting.chain.parent}."
             ) from error
 
     def _report(self, progress: Progress, evaluations: list[Evaluation]) -> None:
@@ -163,6 +165,7 @@ class Reporter(Reactor):
                 schedule=told.schedule,
                 num_workers=told.num_workers,
                 num_envs=told.num_envs,
+                epochs=told.epochs,
             ),
         )
 
@@ -224,7 +227,8 @@ class Reporter(Reactor):
 
     @reaction(shutdown)
     def close(self) -> None:
-        self._chain.close()
+        with self._writing():
+            self._chain.close()
 
 
 def evaluation_row(found: Evaluation) -> dict[str, float]:

@@ -80,6 +80,7 @@ def resume(
     network: Any = None,
     callbacks: Sequence[Callback] = (),
     trust: bool = False,
+    quiet: bool | None = None,
 ) -> Run:
     """Goes on with a run from its last checkpoint, to the bit as if it had never been stopped. A finished one says so.
 
@@ -87,12 +88,15 @@ def resume(
     total_steps: train for so many steps in all; a run that was finished goes on if that is more.
     env, network, callbacks: those that the run was begun with, if no name leads to them.
     trust: calls the code that the folder names for its environment, even if nothing was trained with it here.
+    quiet: whether to say nothing. None: as the run was begun.
     """
     folder = RunFolder.open(run)
     with lock(folder.path):
         config = folder.read_config()
         if total_steps is not None:
             config = replace(config, total_steps=total_steps)
+        if quiet is not None:
+            config = replace(config, log=replace(config.log, quiet=quiet))
         lost = [name for name, value in config.env_args.items() if _is_lost(value)]
         if lost and env is None:
             raise SettingError(
@@ -152,7 +156,7 @@ def _go(
             note_resumption(folder, checkpoint, differences, is_exact)
             console.note(_welcome_back(setup, checkpoint, differences, is_exact))
         for trouble in troubles:
-            console.note(trouble)
+            console.trouble(trouble)
         return _run(setup, report, training, checkpoints, checkpoint)
 
 
@@ -209,7 +213,7 @@ def _run(setup: Setup, report: Report, training: Training, checkpoints: Checkpoi
         interval_s=config.checkpoint.interval_s,
         logs=(folder.chain, folder.metrics),
         on_written=training.director.on_checkpoint,
-        on_trouble=report.console.note,
+        on_trouble=report.console.trouble,
     )
     if start is not None:
         checkpointer.last = start.round
