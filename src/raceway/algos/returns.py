@@ -26,14 +26,18 @@ def generalized_advantages(
     next_values = jnp.where(terminated, 0.0, jnp.where(truncated, final_values, values[1:]))
     deltas = rewards + gamma * next_values - values[:-1]
     discounts = jnp.where(ended, 0.0, gamma * lambda_)
+    return discounted_sums(deltas, discounts)
 
-    def back(advantage: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
+
+def discounted_sums(deltas: Array, discounts: Array) -> Array:
+    """Sₜ = δₜ + dₜ Sₜ₊₁ from the last step back, with nothing after it, all [T, N]."""
+
+    def back(following: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
         delta, discount = step
-        advantage = delta + discount * advantage
-        return advantage, advantage
+        total = delta + discount * following
+        return total, total
 
-    _, advantages = jax.lax.scan(back, jnp.zeros_like(deltas[0]), (deltas, discounts), reverse=True)
-    return advantages
+    return jax.lax.scan(back, jnp.zeros_like(deltas[0]), (deltas, discounts), reverse=True)[1]
 
 
 def explained_variance(values: Array, returns: Array, weights: Array | None) -> Array:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from raceway.algos.counted import Array
+from raceway.algos.returns import discounted_sums
 
 
 class Traced(NamedTuple):
@@ -44,15 +45,7 @@ def vtrace(
     after_end = jnp.where(terminated, 0.0, final_values)
     deltas = rhos * (rewards + gamma * jnp.where(ended, after_end, values[1:]) - values[:-1])
     discounts = jnp.where(ended, 0.0, gamma * cs)
-
-    def back(surplus: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
-        """vₜ - V(sₜ) = δₜ + γ cₜ (vₜ₊₁ - V(sₜ₊₁))"""
-        delta, discount = step
-        surplus = delta + discount * surplus
-        return surplus, surplus
-
-    _, surpluses = jax.lax.scan(back, jnp.zeros_like(deltas[0]), (deltas, discounts), reverse=True)
-    targets = values[:-1] + surpluses
+    targets = values[:-1] + discounted_sums(deltas, discounts)  # vₜ - V(sₜ) = δₜ + γ cₜ (vₜ₊₁ - V(sₜ₊₁))
     following = jnp.where(ended, after_end, jnp.concatenate([targets[1:], values[-1:]]))
     advantages = rhos * (rewards + gamma * following - values[:-1])
     return Traced(targets, advantages)
