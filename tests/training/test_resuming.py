@@ -462,3 +462,13 @@ def test_a_finished_run_without_checkpoints_is_not_begun_again(tmp_path: Path) -
         raceway.resume(run.directory, total_steps=10**6)
     assert (run.directory / "metrics.jsonl").read_bytes() == rows
     assert (run.directory / "outcome.json").exists()
+
+
+def test_a_run_without_a_checkpoint_says_that_it_begins_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = interrupted(tmp_path, checkpoint={"enabled": False})
+    capsys.readouterr()
+    ended = raceway.resume(run, callbacks=[StopAt(-1)])
+    assert "begins again" in capsys.readouterr().err
+    assert ended.digest == train(tmp_path / "whole", callbacks=[StopAt(-1)]).digest

@@ -147,6 +147,8 @@ def _go(
     if has_new_length:
         _set_length(setup, folder, checkpoint)
     troubles = [*checkpoints.troubles, *rewind(folder, checkpoint)]
+    if checkpoint is None and folder.graph.exists():
+        troubles.append("begins again: it was stopped before its first checkpoint")
     log = MetricsLog(folder.path, tensorboard=config.log.tensorboard, wandb_project=config.log.wandb_project)
     with log, console:
         report = Report(folder, log, console)
