@@ -58,6 +58,28 @@ void Exchange::require_own_process() const {
   throw std::runtime_error("this exchange was opened before a fork and belongs to the parent process.");
 }
 
+std::size_t Exchange::require_host(std::size_t host) const {
+  if (host < hosts()) return host;
+  throw std::invalid_argument("host=" + std::to_string(host) + ": the hosts are 0 to " + std::to_string(hosts() - 1) +
+                              ".");
+}
+
+std::optional<std::uint64_t> Exchange::place_of(Bytes bytes) const {
+  const std::byte* begin = shared_->arena(host_);
+  const std::less<> before;  // also of pointers into different memory
+  if (before(bytes.data(), begin) || before(begin + shared_->arena_size(), bytes.data() + bytes.size())) return {};
+  return static_cast<std::uint64_t>(bytes.data() - begin);
+}
+
+std::span<std::byte> Exchange::window(std::size_t host, std::uint64_t place, std::size_t size) const {
+  std::byte* begin = shared_->arena(require_host(host));
+  if (place > shared_->arena_size() || size > shared_->arena_size() - place) {
+    throw std::invalid_argument("place=" + std::to_string(place) + ", size=" + std::to_string(size) +
+                                ": that is outside the arena of host " + std::to_string(host) + ".");
+  }
+  return {begin + place, size};
+}
+
 Hold Exchange::lease(std::size_t size) {
   require_own_process();
   return arena_.take(size);
@@ -113,10 +135,7 @@ Letter Exchange::write(Bytes head, std::span<const Bytes> parts, std::uint32_t r
 
 bool Exchange::post(std::size_t to, Letter& letter) {
   require_own_process();
-  if (to >= hosts()) {
-    throw std::invalid_argument("to=" + std::to_string(to) + ": the hosts are 0 to " + std::to_string(hosts() - 1) +
-                                ".");
-  }
+  require_host(to);
   {
     const std::lock_guard lock(posting_);
     if (letter.left_ == 0 || letter.home_ != this) {

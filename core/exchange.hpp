@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -58,6 +59,14 @@ class Exchange {
   std::size_t hosts() const { return shared_->hosts(); }
   Signal& bell() const { return shared_->bell(host_); }
 
+  void ring(std::size_t host) const { shared_->bell(require_host(host)).raise_one(); }
+
+  // Where in this host's arena bytes lie that it has leased, for others to find them at; nothing if they lie elsewhere.
+  std::optional<std::uint64_t> place_of(Bytes bytes) const;
+
+  // What another says lies in an arena. It must be held there for as long as this is used.
+  std::span<std::byte> window(std::size_t host, std::uint64_t place, std::size_t size) const;
+
   // Memory to be filled in place and sent as a part. It must not change after that.
   Hold lease(std::size_t size);
 
@@ -81,6 +90,7 @@ class Exchange {
 
  private:
   void require_own_process() const;
+  std::size_t require_host(std::size_t host) const;
   void read(std::size_t from, Bytes record, const std::function<void(Arrival&)>& take);
   Hold adopt(std::size_t from, std::uint32_t slot);
 

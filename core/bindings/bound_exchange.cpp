@@ -121,6 +121,16 @@ bool BoundExchange::wait(std::uint32_t seen, Patience& patience, std::optional<d
   return wait_for(exchange_.bell(), seen, patience, timeout_s);
 }
 
+std::optional<std::uint64_t> BoundExchange::place_of(nb::handle array) {
+  Views views;
+  return exchange_.place_of(views.add(array.ptr()));
+}
+
+// The array keeps the exchange, and so the mapping, not the memory itself: that is up to who leased it.
+nb::object BoundExchange::window(std::size_t host, std::uint64_t place, std::size_t size) {
+  return bytes_over(exchange_.window(host, place, size).data(), size, nb::find(*this), true);
+}
+
 nb::object BoundExchange::lease(std::size_t size) {
   Hold hold;
   {
@@ -186,12 +196,15 @@ void bind_exchange(nb::module_& module) {
 
   nb::class_<BoundExchange>(module, "Exchange")
       .def_static("create", &BoundExchange::create, nb::arg("hosts"))
-      .def(nb::init<int, std::size_t>(), nb::arg("fd"), nb::arg("host"))
+      .def(nb::init<int, std::size_t, bool>(), nb::arg("fd"), nb::arg("host"), nb::arg("writes_all") = false)
       .def_prop_ro("host", &BoundExchange::host)
       .def_prop_ro("hosts", &BoundExchange::hosts)
       .def("now", &BoundExchange::now)
       .def("ring", &BoundExchange::ring)
       .def("ring_all", &BoundExchange::ring_all)
+      .def("ring_host", &BoundExchange::ring_host, nb::arg("host"))
+      .def("place_of", &BoundExchange::place_of, nb::arg("array"))
+      .def("window", &BoundExchange::window, nb::arg("host"), nb::arg("place"), nb::arg("size"))
       .def("wait", &BoundExchange::wait, nb::arg("seen"), nb::arg("patience"), nb::arg("timeout_s").none() = nb::none())
       .def("lease", &BoundExchange::lease, nb::arg("size"))
       .def("write", &BoundExchange::write, nb::arg("head"), nb::arg("parts"), nb::arg("readers"))
@@ -200,6 +213,15 @@ void bind_exchange(nb::module_& module) {
       .def("abort", &BoundExchange::abort)
       .def_prop_ro("aborted", &BoundExchange::aborted)
       .def("sent", &BoundExchange::sent);
+
+  nb::class_<BoundTally>(module, "Tally")
+      .def(nb::init<BoundExchange&, std::size_t, std::uint64_t>(), nb::arg("exchange"), nb::arg("host"),
+           nb::arg("place"), nb::keep_alive<1, 2>())
+      .def("add", &BoundTally::add, nb::arg("done"))
+      .def("want", &BoundTally::want, nb::arg("wanted"))
+      .def("take", &BoundTally::take, nb::arg("done"))
+      .def("clear", &BoundTally::clear)
+      .def_prop_ro("done", &BoundTally::done);
 }
 
 }  // namespace raceway::python

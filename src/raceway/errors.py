@@ -24,8 +24,26 @@ class MissingPackageError(UserError, ImportError):
     """An optional package that is needed now; the message has the command that installs it."""
 
 
+class NativeEnvError(UserError, ValueError):
+    """A header or a library that is no native environment: it does not compile, or does not fit."""
+
+
 class DivergedError(UserError, ArithmeticError):
     """Something in a run is not a finite number any more."""
+
+
+class EnvError(UserError, RuntimeError):
+    """An environment in Python raised, or the process that it was in is gone or does not get on."""
+
+    def __init__(self, message: str, env: int | None = None, worker: int | None = None) -> None:
+        super().__init__(message)
+        self.env = env
+        """Its number, if it is known."""
+        self.worker = worker
+        """The number of the worker process; None in the calling thread."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EnvError, (str(self), self.env, self.worker)
 
 
 class SeedsError(Exception):

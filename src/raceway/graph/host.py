@@ -21,8 +21,9 @@ from raceway.graph.scheduler import Scheduler, Sending
 from raceway.graph.settings import Reporter, Settings
 from raceway.graph.trace import Events
 from raceway.graph.transport import Bell, Transport
-from raceway.graph.values import copy_plain, lend, seal
+from raceway.graph.values import copy_plain, seal
 from raceway.graph.wiring import Wiring
+from raceway.loans import lend
 
 # Another thread is woken for what takes much longer than waking it and passing it the interpreter's lock.
 _WORTH_NS = 500_000

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from raceway.encoding import decode, encode
 from raceway.graph.transport import Transport
-from raceway.graph.values import decode, encode
 
 VALUE = 0  # (VALUE, outlet, value): a value for all its readers in that process
 NEWS = 1  # (NEWS, outlets that wrote nothing, {connection: values that its reader is done with})

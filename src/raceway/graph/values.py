@@ -8,14 +8,13 @@ as they are (between processes: as a pickled copy), and are the writer's and rea
 from __future__ import annotations
 
 import dataclasses
-import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
-from weakref import WeakValueDictionary
 
-import cloudpickle
 import numpy as np
+
+from raceway.loans import is_on_loan
 
 Plain = Any
 """Arrays, numbers, strings, None, and lists, tuples and dicts (with string keys) of these."""
@@ -70,25 +69,12 @@ def _seal_array(array: np.ndarray) -> np.ndarray:
     # Only whole pieces of memory can lie in shared memory as they are.
     whole = array.flags.c_contiguous or array.flags.f_contiguous
     is_ours = root is array and root.base is None
-    if not whole or (root.flags.writeable and not is_ours and not _is_on_loan(root)):
+    if not whole or (root.flags.writeable and not is_ours and not is_on_loan(root)):
         array = array.copy()
     else:
         root.flags.writeable = False
     array.flags.writeable = False
     return array
-
-
-_loans: WeakValueDictionary[int, np.ndarray] = WeakValueDictionary()
-
-
-def lend(array: np.ndarray) -> np.ndarray:
-    """Marks an array as memory that only the one who is to fill it has: see `OutputEnd.empty`."""
-    _loans[id(array)] = array
-    return array
-
-
-def _is_on_loan(root: np.ndarray) -> bool:
-    return _loans.get(id(root)) is root
 
 
 def _rebuild(value: Any, part: Callable[[Any], Any]) -> Any:
@@ -128,36 +114,6 @@ def make_record(kind: Any, fields: Mapping[str, Any]) -> Any:
     for name, value in fields.items():
         object.__setattr__(record, name, value)
     return record
-
-
-def encode(*message: Any) -> tuple[bytes, Sequence[Any]]:
-    """The message's structure as bytes, and its arrays' memory, untouched, beside it."""
-    last = message[-1]
-    if type(last) is np.ndarray and last.dtype.isbuiltin == 1 and last.flags.c_contiguous and not last.dtype.hasobject:
-        # By far the most frequent value. Its dtype alone takes longer to pickle than this.
-        return pickle.dumps((*message[:-1], _ARRAY, last.dtype.str, last.shape), protocol=5), [last]
-    buffers: list[pickle.PickleBuffer] = []
-    try:
-        head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
-        by_name = b"__main__" not in head
-    except (pickle.PicklingError, AttributeError, TypeError):
-        by_name = False
-    if not by_name:
-        # Classes of the main script have no module that another process could find them in.
-        buffers.clear()
-        head = cloudpickle.dumps(message, protocol=5, buffer_callback=buffers.append)
-    return head, [buffer.raw() for buffer in buffers]
-
-
-def decode(head: bytes, parts: Sequence[Any]) -> tuple[Any, ...]:
-    """The message again, its arrays over `parts`, in place."""
-    message = pickle.loads(head, buffers=parts)
-    if len(message) > 3 and message[-3] == _ARRAY:
-        return (*message[:-3], np.ndarray(message[-1], message[-2], parts[0]))
-    return message
-
-
-_ARRAY = "\0array"
 
 
 def copy_plain(value: Any, where: str) -> Plain:

@@ -1,0 +1,62 @@
+"""Batches of actions, as they are given and as environments take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+from gymnasium.vector.utils import batch_space, iterate
+
+from raceway.envs.python.leaves import leaves_of, part_of, tree_of
+
+
+class ActionReader:
+    """Takes batches apart, and tells what is wrong with one."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.leaves = leaves_of(space)
+        """None: actions have no fixed shape."""
+
+    def read(self, actions: Any, count: int) -> Any:
+        """An array of so many rows for every leaf, of the space's own types; a list of actions if there are none."""
+        if self.leaves is None:
+            given = list(iterate(batch_space(self.space, count), actions))
+            if len(given) != count:
+                raise ValueError(f"{len(given)} actions for {count} environments. Give one for each.")
+            return given
+        arrays = []
+        for leaf in self.leaves:
+            try:
+                array = np.asarray(part_of(actions, leaf.path))
+            except (KeyError, IndexError, TypeError, ValueError):
+                raise ValueError(
+                    f"actions{leaf.where} is missing or no array: a batch for {count} environments is needed, as "
+                    "action_space.sample() gives it."
+                ) from None
+            if array.shape != (count, *leaf.shape):
+                raise ValueError(
+                    f"actions{leaf.where} has shape {array.shape}: {(count, *leaf.shape)} is expected, a row for each "
+                    "environment."
+                )
+            are_whole = array.dtype.kind in "iub" and leaf.dtype.kind in "iu"
+            if not are_whole and not np.can_cast(array.dtype, leaf.dtype, "same_kind"):
+                raise TypeError(
+                    f"actions{leaf.where} is {array.dtype}, which does not fit in the action space's {leaf.dtype}."
+                )
+            arrays.append(np.array(array, leaf.dtype))
+        return arrays
+
+    def split(self, actions: Any) -> list[np.ndarray]:
+        """The leaves of a batch of batches."""
+        return [np.asarray(part_of(actions, leaf.path), leaf.dtype) for leaf in self.leaves or ()]
+
+    def each(self, given: Any) -> Sequence[Any]:
+        """What `read` gave, one action per environment."""
+        if self.leaves is None:
+            return given
+        if len(self.leaves) == 1 and not self.leaves[0].path:
+            return list(given[0])
+        return [tree_of(self.space, (leaf[row] for leaf in given)) for row in range(len(given[0]))]

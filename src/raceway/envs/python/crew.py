@@ -1,0 +1,219 @@
+"""The worker processes of a pool, seen from the process that started them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from raceway._core import Exchange, Patience, usable_cpus
+from raceway.envs.python.board import pack
+from raceway.envs.python.stage import Fault
+from raceway.errors import SettingError
+from raceway.interpreter import FreshProcess
+
+_TICK_S = 0.1
+_GRACE_S = 2.0
+_SPIN_US = 50.0
+
+# A worker has one CPU. What computes with several threads in each would only be in the others' way.
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Recruit:
+    """What a worker is told when it starts."""
+
+    makers: Sequence[Any]
+    first: int
+    rules: Any
+    cpu: int | None
+    """The only one that it may use."""
+
+
+class LostError(Exception):
+    """A worker is gone, or does not get on."""
+
+    def __init__(self, worker: int, how: str, is_hung: bool = False) -> None:
+        super().__init__(how)
+        self.worker = worker
+        self.how = how
+        self.is_hung = is_hung
+
+
+class Crew:
+    """Starts workers, passes messages to and fro, and notices when one is gone or hangs."""
+
+    def __init__(self, recruits: Sequence[Recruit], timeout_s: float | None) -> None:
+        self.faults: list[tuple[int, Fault]] = []
+        self.notes: list[tuple[int, dict[str, Any]]] = []
+        self.objects: dict[int, Any] = {}
+        """Observations that have no fixed shape, by environment."""
+        self.beats: np.ndarray | None = None
+        """How far each worker is, once there is a board."""
+        self._replies: dict[int, Any] = {}
+        self._timeout_s = timeout_s
+        self._payloads = [_payload(recruit) for recruit in recruits]
+        self._kept: list[deque[Any]] = [deque() for _ in recruits]
+        self._seen_beats: dict[int, tuple[int, float]] = {}
+        self._pid = os.getpid()
+        self._fd = Exchange.create(len(recruits) + 1)
+        self.exchange = Exchange(self._fd, 0)
+        is_crowded = len(recruits) >= usable_cpus()
+        self._patience = Patience(0.0 if is_crowded else _SPIN_US, polite=True)
+        self._processes: list[FreshProcess] = []
+        for worker in range(len(recruits)):
+            self._processes.append(self._start(worker))
+
+    def _start(self, worker: int) -> FreshProcess:
+        environment = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ}
+        arguments = [str(self._fd), str(worker + 1), str(os.getpid())]
+        return FreshProcess(
+            "raceway.envs.python.worker", arguments, self._payloads[worker], fds=[self._fd], environment=environment
+        )
+
+    def __len__(self) -> int:
+        return len(self._payloads)
+
+    @property
+    def is_ours(self) -> bool:
+        """Not in a child of fork()."""
+        return os.getpid() == self._pid
+
+    def pid(self, worker: int) -> int:
+        return self._processes[worker].pid
+
+    # Messages.
+
+    def tell(self, worker: int, *message: Any) -> None:
+        """Sends a message to one worker."""
+        self._send(worker, self.exchange.write(*pack(self.exchange, message), 1))
+
+    def tell_all(self, *message: Any) -> None:
+        """Sends it to all: written once."""
+        letter = self.exchange.write(*pack(self.exchange, message), len(self))
+        for worker in range(len(self)):
+            self._send(worker, letter)
+
+    def ask(self, workers: Iterable[int], *message: Any) -> list[Any]:
+        """The replies of some workers to the same question, in their order."""
+        asked = list(workers)
+        for worker in asked:
+            self.tell(worker, *message)
+        return self.replies(asked)
+
+    def replies(self, workers: Sequence[int]) -> list[Any]:
+        """Of workers that were asked something, in their order. A fault ends it when all have spoken."""
+        self.wait(lambda: all(worker in self._replies for worker in workers), self.silent(workers))
+        return [self._replies.pop(worker) for worker in workers]
+
+    def silent(self, workers: Sequence[int]) -> Callable[[], list[int]]:
+        """Those of them that have not replied yet, whenever that is asked."""
+        return lambda: [worker for worker in workers if worker not in self._replies]
+
+    def forget(self, worker: int) -> None:
+        """What it may have said before it was lost."""
+        self._replies.pop(worker, None)
+
+    def _send(self, worker: int, letter: Any) -> None:
+        kept = self._kept[worker]
+        if kept or not self.exchange.post(worker + 1, letter):
+            kept.append(letter)
+
+    def _receive(self) -> None:
+        for worker, kept in enumerate(self._kept):
+            while kept and self.exchange.post(worker + 1, kept[0]):
+                kept.popleft()
+        for head, _ in self.exchange.receive():
+            kind, worker, value = pickle.loads(head)
+            if kind == "reply":
+                self._replies[worker] = value
+            elif kind == "fault":
+                self.faults.append((worker, value))
+            else:
+                notes, objects = value
+                self.notes += notes
+                self.objects |= objects
+
+    # Waiting.
+
+    def wait(self, is_done: Callable[[], bool], busy: Callable[[], list[int]], deadline: float | None = None) -> bool:
+        """Until it is done; False when the deadline passes before. LostError if one of the busy does not get there."""
+        looked = monotonic()
+        while True:
+            seen = self.exchange.now()
+            finished = is_done()
+            self._receive()
+            if finished or is_done():
+                return True
+            now = monotonic()
+            if deadline is not None and now >= deadline:
+                return False
+            if now - looked >= _TICK_S:
+                looked = now
+                self._look_after(busy(), now)
+            left = _TICK_S if deadline is None else min(_TICK_S, deadline - now)
+            self.exchange.wait(seen, self._patience, left)
+
+    def _look_after(self, busy: Iterable[int], now: float) -> None:
+        for worker in busy:
+            if how := self._processes[worker].how_it_ended():
+                self._receive()  # what it said last
+                raise LostError(worker, how)
+            if self._timeout_s is None or self.beats is None:
+                continue
+            beat = int(self.beats[worker, 0])
+            known, since = self._seen_beats.get(worker, (-1, now))
+            if beat != known:
+                self._seen_beats[worker] = beat, now
+            elif now - since > self._timeout_s:
+                del self._seen_beats[worker]
+                raise LostError(worker, f"process {self.pid(worker)} does not get on", is_hung=True)
+
+    def rest(self) -> None:
+        """Nobody is busy: time that passes from here on is not theirs."""
+        self._seen_beats.clear()
+
+    # Ends.
+
+    def kill(self, worker: int) -> None:
+        """Ends one at once."""
+        self._processes[worker].kill()
+
+    def replace(self, worker: int) -> None:
+        """A new process in the place of one that is gone, or that is killed now."""
+        self.kill(worker)
+        self._receive()
+        self.forget(worker)
+        self._kept[worker].clear()
+        self._seen_beats.pop(worker, None)
+        self._processes[worker] = self._start(worker)
+
+    def close(self) -> None:
+        """Ends the workers: those that are in the middle of something are killed after a while."""
+        if not self.is_ours or self._fd < 0:
+            return
+        self.exchange.abort()
+        deadline = monotonic() + _GRACE_S
+        for process in self._processes:
+            if not process.wait(max(0.0, deadline - monotonic())):
+                process.kill()
+        os.close(self._fd)
+        self._fd = -1
+
+
+def _payload(recruit: Recruit) -> bytes:
+    try:
+        return cloudpickle.dumps(recruit)
+    except Exception as error:
+        raise SettingError(
+            f"The environment cannot be sent to a worker process: {type(error).__name__}: {error}. What a callable "
+            "uses must be picklable; open files, locks and the like are made inside it. Or use lane='inline'."
+        ) from error

@@ -1,0 +1,49 @@
+"""Environments and workers that failed, told to whoever runs them."""
+
+from __future__ import annotations
+
+from raceway.envs.python.stage import Fault
+from raceway.errors import EnvError
+
+
+def env_error(name: str, fault: Fault, worker: str = "", index: int | None = None) -> EnvError:
+    """An environment raised: which, where, in what, with its traceback."""
+    where = f" in {worker}" if worker else ""
+    when = f"step {fault.step} of its episode" if fault.doing.startswith("step") else fault.doing
+    if "," in fault.doing:
+        when += fault.doing[fault.doing.index(",") :]
+    return EnvError(
+        f"Environment {fault.env} of {name}{where} raised {fault.error}\n"
+        f"during {when}. Where it happened:\n\n{_indented(fault.traceback)}\n\n"
+        'To stop there with a debugger, use lane="inline". To go on without that episode, use on_error="restart".',
+        env=fault.env,
+        worker=index,
+    )
+
+
+def lost_error(name: str, worker: int, envs: range, how: str, at: int | None) -> EnvError:
+    """A worker process is gone."""
+    doing = f" while environment {at} was at work" if at is not None else ""
+    memory = " If nobody killed it, memory may have run out: see dmesg." if "SIGKILL" in how else ""
+    return EnvError(
+        f"Worker {worker} of {name}, with environments {envs.start} to {envs.stop - 1}, is gone: {how}{doing}.{memory} "
+        'Make a new pool; with on_error="restart" such a worker is started again.',
+        env=at,
+        worker=worker,
+    )
+
+
+def hung_error(name: str, worker: int, pid: int, at: int | None, timeout: float) -> EnvError:
+    """A worker process does not get on."""
+    which = f"environment {at}" if at is not None else "what it was asked"
+    return EnvError(
+        f"Worker {worker} of {name} (process {pid}) has been busy with {which} for more than "
+        f"worker_timeout={timeout:g} seconds, and was killed. Look at what it waits for, allow it more time, or use "
+        'on_error="restart" to go on without that episode.',
+        env=at,
+        worker=worker,
+    )
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())

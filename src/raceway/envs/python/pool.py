@@ -1,0 +1,408 @@
+"""What the Python lanes have in common: Gymnasium's vector API over environments that are stepped elsewhere."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from raceway.envs.arguments import reset_mask_of, seed_list, timeout_of
+from raceway.envs.catalog import flag, positive
+from raceway.envs.python.actions import ActionReader
+from raceway.envs.python.infos import collected, fault_in
+from raceway.envs.python.restoring import EpisodeLog, Record
+from raceway.envs.python.rows import Form, Rows
+from raceway.envs.python.stage import Maker, Notes, Rules
+from raceway.errors import EnvError
+
+Result = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class PoolSettings:
+    """What a pool of Python environments is made of."""
+
+    name: str
+    makers: Sequence[Maker]
+    rules: Rules
+    spec: EnvSpec | None = None
+    batch_size: int | None = None
+    seed: int | Sequence[int | None] | None = None
+    record_episodes: bool = False
+    copy: bool = True
+
+
+@dataclass(frozen=True)
+class Description:
+    """What an environment says about itself."""
+
+    observation_space: Space
+    action_space: Space
+    metadata: dict[str, Any]
+    render_mode: str | None
+
+
+class PythonPool(VectorEnv):
+    """A batch of environments in Python: equal to Gymnasium's `SyncVectorEnv` of them, wherever they are stepped.
+
+    Arrays handed out are the caller's to keep; with `copy=False` they are the same memory each time. Beyond Gymnasium:
+    `async_reset()`, `send(actions, env_ids)` and `recv(timeout)`, for those that are ready first.
+    """
+
+    lane: str
+
+    def __init__(self, settings: PoolSettings) -> None:
+        self._settings = settings
+        self._rules = settings.rules
+        self.num_envs = len(settings.makers)
+        size = settings.batch_size
+        self.batch_size = positive("batch_size", self.num_envs if size is None else size, self.num_envs)
+        self._reuses = not flag("copy", settings.copy)
+        self._next_seeds = None if settings.seed is None else seed_list(settings.seed, self.num_envs)
+        self.faults = np.zeros(self.num_envs, np.int64)
+        """How often each environment was made anew because it raised or its worker was lost."""
+        self.lost_infos: dict[str, Any] = {}
+        """What the environments that `set_state` could not bring back gave with their new episodes."""
+        self._log = EpisodeLog(self.num_envs)
+        self._is_reset = np.zeros(self.num_envs, bool)
+        self._ended = np.zeros(self.num_envs, bool)
+        self._in_flight = np.zeros(self.num_envs, bool)
+        self._returns = np.zeros(self.num_envs)
+        self._lengths = np.zeros(self.num_envs, np.int64)
+        self._begun = np.zeros(self.num_envs)
+        flag("record_episodes", settings.record_episodes)
+
+    def _describe(self, described: Description) -> None:
+        self.spec = self._settings.spec
+        self.metadata = {**described.metadata, "autoreset_mode": self._rules.autoreset}
+        self.render_mode = described.render_mode
+        self.single_observation_space, self.single_action_space = described.observation_space, described.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._form = Form(self.single_observation_space, self.num_envs)
+        self._actions = ActionReader(self.single_action_space)
+        self._rows = self._new_rows()
+        self._is_given_away = False
+        """Whether the caller has arrays over the rows."""
+
+    def _notice_slow_spaces(self) -> None:
+        for what, leaves, space in (
+            ("observations", self._form.leaves, self.single_observation_space),
+            ("actions", self._actions.leaves, self.single_action_space),
+        ):
+            if leaves is None:
+                warnings.warn(
+                    f"{self._settings.name}: its {what} have no fixed shape ({space}), so they are pickled between "
+                    "processes instead of written in place, which is slower. Spaces of fixed shape are Box, Discrete, "
+                    "MultiDiscrete, MultiBinary, and Dict and Tuple of them.",
+                    stacklevel=5,
+                )
+
+    # What a lane does.
+
+    @abstractmethod
+    def _new_rows(self) -> Rows: ...
+
+    @abstractmethod
+    def _reset_some(
+        self, which: list[int], seeds: list[int | None], options: dict[str, Any] | None, rows: Rows
+    ) -> Notes: ...
+
+    @abstractmethod
+    def _step_all(self, actions: Any, rows: Rows, before: Rows) -> Notes: ...
+
+    @abstractmethod
+    def _start_reset(self, seeds: list[int | None]) -> None: ...
+
+    @abstractmethod
+    def _start(self, actions: Any, which: np.ndarray) -> None: ...
+
+    @abstractmethod
+    def _finished(self, count: int, timeout: float | None) -> tuple[np.ndarray, Notes]:
+        """So many environments that have finished, the first of all that have; TimeoutError."""
+
+    @abstractmethod
+    def _drop_flying(self) -> None:
+        """Waits for what was started and forgets it."""
+
+    @abstractmethod
+    def _marks(self) -> list[Record]: ...
+
+    @abstractmethod
+    def _restore(self, records: Sequence[Record], rows: Rows) -> list[int]: ...
+
+    # Gymnasium's API.
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets all environments, or those in `options["reset_mask"]` (taken out of `options`, as Gymnasium does).
+
+        `seed` is an int (environment i gets seed + i), a list with an entry per environment, or None: their
+        generators go on. What is in flight is finished and dropped.
+        """
+        self._require_open()
+        mask = reset_mask_of(options, self.num_envs)
+        seeds = self._seeds(seed)
+        if self._in_flight.any():
+            self._drop_flying()
+            self._in_flight[:] = False
+        rows = self._fresh_rows()
+        if mask is not None:
+            if not (self._is_reset | mask).all():
+                raise ResetNeeded(
+                    f"reset_mask leaves out what has no observation yet: {_subject(~self._is_reset & ~mask)} not been "
+                    "reset. Call reset() without a mask first."
+                )
+            rows.take_over(self._rows, np.flatnonzero(~mask))
+        which = list(range(self.num_envs)) if mask is None else np.flatnonzero(mask).tolist()
+        notes = self._reset_some(which, [seeds[index] for index in which], options, rows)
+        if self._rules.episode_seeds and mask is None and None not in seeds:
+            self._log.begin([int(each) for each in seeds if each is not None])
+        self._has_begun(np.array(which))
+        self._hand_over(rows)
+        infos = collected(notes, self.num_envs)
+        self._count_faults(notes)
+        return rows.observations(), infos
+
+    def step(self, actions: Any) -> Result:
+        """Steps every environment: (observations, rewards, terminated, truncated, infos)."""
+        self._require_ready("step()")
+        given = self._actions.read(actions, self.num_envs)
+        rows = self._fresh_rows()
+        try:
+            notes = self._step_all(given, rows, self._rows)
+        except EnvError:  # some have stepped and some have not
+            self._is_reset[:] = False
+            raise
+        self._hand_over(rows)
+        infos = collected(notes, self.num_envs) if notes else {}
+        if notes:
+            self._count_faults(notes)
+        if self._rules.episode_seeds:
+            self._write_down(given)
+        if self._settings.record_episodes or self._rules.autoreset is AutoresetMode.DISABLED:
+            self._note_ends(np.arange(self.num_envs), rows.rewards, rows.terminated | rows.truncated, infos)
+        return rows.observations(), rows.rewards, rows.terminated, rows.truncated, infos
+
+    def async_reset(self) -> None:
+        """Starts a reset of every environment; `recv` returns them as they are ready."""
+        self._require_open()
+        if self._in_flight.any():
+            raise RuntimeError(
+                f"async_reset() while {int(self._in_flight.sum())} environments are in flight: recv() them first, or "
+                "call reset() to drop them and start over."
+            )
+        self._keep_rows()
+        self._in_flight[:] = True
+        self._has_begun(np.arange(self.num_envs))
+        self._start_reset(self._seeds(None))
+
+    def send(self, actions: Any, env_ids: Any = None) -> None:
+        """Starts a step of the environments in `env_ids` (None: all of them, in order), one action for each."""
+        self._require_open()
+        which = self._env_ids(env_ids)
+        if not self._is_reset[which].all():
+            raise ResetNeeded(f"{_subject(~self._is_reset)} not been reset. Call reset() or async_reset() first.")
+        if (twice := self._in_flight[which]).any():
+            raise RuntimeError(
+                f"environment {int(which[np.argmax(twice)])} has an action already and must be received first. Send "
+                "one action to one environment, then recv() it before the next."
+            )
+        self._require_no_end(which)
+        given = self._actions.read(actions, len(which))
+        self._keep_rows()
+        self._in_flight[which] = True
+        self._start(given, which)
+
+    def recv(self, timeout: float | None = None) -> Result:
+        """The first `batch_size` environments that are ready, as `step` returns them.
+
+        `infos["env_id"]` says which they are, in rising order. Raises TimeoutError after `timeout` seconds; nothing
+        is lost by it. Without a timeout, a batch that can never be full is an error at once.
+        """
+        self._require_open()
+        seconds = timeout_of(timeout)
+        flying = int(self._in_flight.sum())
+        if seconds is None and flying < self.batch_size:
+            raise RuntimeError(
+                f"recv() would wait for ever: a batch takes {self.batch_size} environments and {flying} are in flight. "
+                "Call async_reset() or send() first."
+            )
+        which, notes = self._finished(self.batch_size, seconds)
+        self._in_flight[which] = False
+        self._is_reset[which] = True
+        position = {int(env): row for row, env in enumerate(which)}
+        infos = collected([(position[env], info) for env, info in notes], len(which))
+        self._count_faults(notes)
+        observations, rewards, terminated, truncated = self._rows.some(which)
+        self._note_ends(which, rewards, terminated | truncated, infos)
+        infos["env_id"] = which
+        return observations, rewards, terminated, truncated, infos
+
+    # What is known of the environments.
+
+    def observe(self) -> Any:
+        """The current observations again, as after `set_state`."""
+        self._require_ready("observe()")
+        return self._rows.some(np.arange(self.num_envs))[0]
+
+    @property
+    def has_episode_seeds(self) -> bool:
+        """Whether it writes down what is done in its episodes, and so has a state."""
+        return self._rules.episode_seeds
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on with the same episodes: the environments' own states, or what was done in them."""
+        self._require_ready("state()")
+        if not self._rules.episode_seeds:
+            raise RuntimeError("this pool does not write down what is done in its episodes: that is for training.")
+        marks = self._marks()
+        records = [{**self._log.record(env), **mark} for env, mark in enumerate(marks)]
+        for record in records:
+            if record["state"] is not None:
+                record["actions"] = None
+        return {"faults": self.faults.copy(), "envs": records}
+
+    def set_state(self, state: Mapping[str, Any]) -> list[int]:
+        """Goes on where `state` was called. Environments that did not get there, which begin new episodes."""
+        self._require_open()
+        records = state["envs"]
+        if len(records) != self.num_envs:
+            raise ValueError(f"the state is of {len(records)} environments, this pool has {self.num_envs}.")
+        rows = self._new_rows()
+        lost = self._restore(records, rows)
+        self._log.load(records)
+        self.faults = np.array(state["faults"], np.int64)
+        if lost:
+            self._log_lost(lost)
+            notes = self._reset_some(lost, [None] * len(lost), None, rows)
+            self.lost_infos = collected(notes, self.num_envs)
+        self._has_begun(np.arange(self.num_envs))
+        self._hand_over(rows)
+        self._is_given_away = False
+        return lost
+
+    def record(self, actions: Any, ended: np.ndarray) -> None:
+        """What a run did, for those who let environments run alone: actions [T, N] as a batch of batches."""
+        leaves = self._actions.leaves
+        if leaves is not None:
+            self._log.add(self._actions.split(actions), np.asarray(ended, bool))
+
+    def _log_lost(self, lost: list[int]) -> None:
+        """Their episodes have ended where they were."""
+        self._log.numbers[lost] += 1
+        self._log._begun[lost] = self._log._next
+
+    # Small steps.
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise ClosedEnvironmentError("this pool is closed. Make a new one.")
+
+    def _require_ready(self, call: str) -> None:
+        if self.closed:
+            self._require_open()
+        if not self._is_reset.all():
+            raise ResetNeeded(f"{_subject(~self._is_reset)} not been reset. Call reset() first.")
+        if self._in_flight.any():
+            raise RuntimeError(
+                f"{call} while {int(self._in_flight.sum())} environments are in flight: recv() them first, or call "
+                "reset() to drop them and start over."
+            )
+        self._require_no_end(slice(None))
+
+    def _require_no_end(self, which: Any) -> None:
+        if self._rules.autoreset is AutoresetMode.DISABLED and self._ended[which].any():
+            raise ResetNeeded(
+                f"{_subject(self._ended)} ended an episode and autoreset is disabled. Call "
+                "reset(options={'reset_mask': terminated | truncated}) first."
+            )
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        if seed is not None:
+            self._next_seeds = seed_list(seed, self.num_envs)
+        seeds, self._next_seeds = self._next_seeds, None
+        return [None] * self.num_envs if seeds is None else seeds
+
+    def _env_ids(self, env_ids: Any) -> np.ndarray:
+        if env_ids is None:
+            return np.arange(self.num_envs)
+        which = np.asarray(env_ids)
+        if which.ndim != 1 or which.dtype.kind not in "iu" or not len(which):
+            raise ValueError(f"env_ids must be a list of whole numbers, not {env_ids!r}.")
+        if (outside := (which < 0) | (which >= self.num_envs)).any():
+            raise ValueError(f"env_ids has {int(which[np.argmax(outside)])}: there are 0 to {self.num_envs - 1}.")
+        if len(np.unique(which)) < len(which):
+            raise ValueError(f"env_ids names an environment twice: {which.tolist()}. Send one action to each.")
+        return which.astype(np.int64)
+
+    def _fresh_rows(self) -> Rows:
+        return self._rows if self._reuses else self._new_rows()
+
+    def _hand_over(self, rows: Rows) -> None:
+        self._rows, self._is_given_away = rows, not self._reuses
+
+    def _keep_rows(self) -> None:
+        """Rows that environments may write to at any time: none that the caller has."""
+        if self._is_given_away:
+            rows = self._new_rows()
+            rows.take_over(self._rows, np.arange(self.num_envs))
+            self._rows, self._is_given_away = rows, False
+
+    def _has_begun(self, which: np.ndarray) -> None:
+        self._is_reset[which], self._ended[which] = True, False
+        self._returns[which], self._lengths[which], self._begun[which] = 0.0, 0, perf_counter()
+
+    def _write_down(self, given: Any) -> None:
+        if self._actions.leaves is not None:
+            ended = self._rows.terminated | self._rows.truncated
+            self._log.add([leaf[None] for leaf in given], ended[None])
+
+    def _count_faults(self, notes: Iterable[tuple[int, dict[str, Any]]]) -> None:
+        for env, info in notes:
+            if fault_in(info):
+                self.faults[env] += 1
+
+    def _note_ends(self, which: np.ndarray, rewards: np.ndarray, ended: np.ndarray, infos: dict[str, Any]) -> None:
+        """Returns, lengths and seconds of episodes, for those who want them; and which have ended."""
+        was_ended = self._ended[which]
+        self._ended[which] = ended
+        if not self._settings.record_episodes:
+            return
+        if self._rules.autoreset is AutoresetMode.NEXT_STEP and was_ended.any():
+            self._has_begun(which[was_ended])
+            self._ended[which] = ended
+        stepped = ~was_ended if self._rules.autoreset is AutoresetMode.NEXT_STEP else np.ones(len(which), bool)
+        self._returns[which] += rewards
+        self._lengths[which] += stepped
+        if not ended.any():
+            return
+        seconds = np.round(perf_counter() - self._begun[which], 6)
+        infos["episode"] = {
+            "r": np.where(ended, self._returns[which], 0.0),
+            "l": np.where(ended, self._lengths[which], 0),
+            "t": np.where(ended, seconds, 0.0),
+        }
+        infos["_episode"] = ended.copy()
+        if self._rules.autoreset is AutoresetMode.SAME_STEP:
+            self._has_begun(which[ended])
+
+
+def _subject(which: np.ndarray) -> str:
+    """`environment 3 has`, or `environments 3, 4 and 7 more have`."""
+    envs = np.flatnonzero(which).tolist()
+    if len(envs) == 1:
+        return f"environment {envs[0]} has"
+    named = ", ".join(map(str, envs[:3]))
+    return f"environments {named}{f' and {len(envs) - 3} more' if len(envs) > 3 else ''} have"

@@ -1,0 +1,257 @@
+"""Environments in this process, stepped one after the other: what both Python lanes do in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from raceway.envs.python.rows import Rows
+
+Notes = list[tuple[int, dict[str, Any]]]
+"""The infos that environments gave, if any, in the order in which they came."""
+
+Maker = Callable[[], gymnasium.Env]
+
+_MOST_IN_A_ROW = 10
+"""Restarts of an environment without one good step in between."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How environments are treated, the same for all of a pool."""
+
+    autoreset: AutoresetMode
+    restarts: bool
+    """Whether one that raises is made anew, or the error is passed on."""
+    episode_seeds: bool
+    """Whether every episode begins with a seed of its own, so that it can be played again from there."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An environment that raised, in words that travel between processes."""
+
+    env: int
+    doing: str
+    step: int
+    """Of the episode."""
+    error: str
+    traceback: str
+
+
+class FaultError(Exception):
+    """Ends what the stage was asked to do."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.error)
+        self.fault = fault
+
+
+def episode_seed(base: int, number: int) -> int:
+    """The seed of an environment's episode: counted, so that none depends on those before it."""
+    if number == 0:
+        return base
+    digest = hashlib.blake2b(f"{base} {number}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest) >> 1
+
+
+class Stage:
+    """Some environments, `first` and those after it, and where each of them stands."""
+
+    def __init__(self, makers: Sequence[Maker], first: int, rules: Rules) -> None:
+        self.first = first
+        self.rules = rules
+        self.heart: Callable[[int], None] = lambda index: None
+        """Told before an environment is called, which one."""
+        self._makers = makers
+        self.envs: list[gymnasium.Env] = []
+        for index in range(len(makers)):
+            try:
+                self.envs.append(self._made(index))
+            except Exception as error:
+                raise FaultError(fault_of(first + index, "making it", 0, error)) from error
+        self._steps = [env.step for env in self.envs]
+        count = len(makers)
+        self._resets_next = [False] * count
+        self._broken: dict[int, str] = {}
+        """Environments whose episode is lost, and why: it ends with their next step."""
+        self.lengths = [0] * count
+        self.bases: list[int | None] = [None] * count
+        self.numbers = [0] * count
+        self.faults = [0] * count
+        self._in_a_row = [0] * count
+        self._new: set[int] = set()
+        """Environments made in the place of others, and not reset yet."""
+
+    def _made(self, index: int) -> gymnasium.Env:
+        env = self._makers[index]()
+        if not isinstance(env, gymnasium.Env):
+            raise TypeError(
+                f"a {type(env).__name__} was made, which is no gymnasium.Env. A callable makes one environment; a "
+                "vector environment is given itself."
+            )
+        return env
+
+    def differing(self) -> str | None:
+        """In words, how the spaces of an environment differ from those of the first, if they do."""
+        for index, env in enumerate(self.envs):
+            for name in ("observation_space", "action_space"):
+                ours, its = getattr(self.envs[0], name), getattr(env, name)
+                if ours != its:
+                    return f"environment {self.first + index} has the {name} {its}, environment {self.first} {ours}"
+        return None
+
+    # A step or reset of some environments.
+
+    def step(self, which: Iterable[int], actions: Iterable[Any], rows: Rows, before: Rows) -> Notes:
+        """Steps them in order. `before`: where their last observations are."""
+        notes: Notes = []
+        put, rewards, all_terminated, all_truncated = rows.writer(), rows.rewards, rows.terminated, rows.truncated
+        steps, heart, lengths, resets_next = self._steps, self.heart, self.lengths, self._resets_next
+        is_same_step = self.rules.autoreset is AutoresetMode.SAME_STEP
+        is_next_step = self.rules.autoreset is AutoresetMode.NEXT_STEP
+        for index, action in zip(which, actions, strict=False):
+            heart(index)
+            if resets_next[index]:
+                if index in self._broken:
+                    self._cut_off(index, self._broken.pop(index), rows, before, notes)
+                else:
+                    rewards[index], all_terminated[index], all_truncated[index] = 0.0, False, False
+                    self._begin(index, None, None, put, notes)
+                continue
+            try:
+                obs, reward, terminated, truncated, info = steps[index](action)
+                put(index, obs)
+                rewards[index], all_terminated[index], all_truncated[index] = reward, terminated, truncated
+                if info:
+                    info = dict(info)
+            except (Exception, SystemExit) as error:
+                self._failed(index, "step", error)
+                self._cut_off(index, f"{type(error).__name__}: {error}", rows, before, notes)
+                continue
+            lengths[index] += 1
+            if terminated or truncated:
+                if is_same_step:
+                    last = {"final_obs": _own(obs), "final_info": info}
+                    notes.append((index, last))
+                    self._begin(index, None, None, put, notes)
+                    continue
+                resets_next[index] = is_next_step
+            if info:
+                notes.append((index, info))
+        return notes
+
+    def reset(
+        self, which: Iterable[int], seeds: Sequence[int | None], options: dict[str, Any] | None, rows: Rows
+    ) -> Notes:
+        """Begins episodes; an environment without a seed goes on with what it has."""
+        notes: Notes = []
+        put = rows.writer()
+        for index, seed in zip(which, seeds, strict=True):
+            self.heart(index)
+            self._broken.pop(index, None)
+            if seed is not None:
+                self.bases[index], self.numbers[index] = seed, -1
+            rows.rewards[index], rows.terminated[index], rows.truncated[index] = 0.0, False, False
+            self._begin(index, seed, options, put, notes)
+        return notes
+
+    def _begin(
+        self,
+        index: int,
+        seed: int | None,
+        options: dict[str, Any] | None,
+        put: Callable[[int, Any], None],
+        notes: Notes,
+    ) -> None:
+        """An episode; if that fails and environments are restarted, in a new environment."""
+        self._resets_next[index] = False
+        while True:
+            self.numbers[index] += 1
+            base = self.bases[index]
+            if self.rules.episode_seeds and base is not None:
+                seed = episode_seed(base, self.numbers[index])
+            elif seed is None and index in self._new and base is not None:
+                seed = episode_seed(base, self.faults[index])  # it has no generator yet, and none by chance is wanted
+            self.lengths[index] = 0
+            try:
+                obs, info = self.envs[index].reset(seed=seed, options=options)
+                put(index, obs)
+            except (Exception, SystemExit) as error:
+                self._failed(index, "reset", error)
+                seed = None
+                continue
+            self._new.discard(index)
+            if info:
+                notes.append((index, dict(info)))
+            return
+
+    # What goes wrong.
+
+    def _failed(self, index: int, doing: str, error: BaseException) -> None:
+        """Makes the environment anew, if that is the rule, and has helped before."""
+        if self.lengths[index] > 0:
+            self._in_a_row[index] = 0
+        self._in_a_row[index] += 1
+        fault = fault_of(self.first + index, doing, self.lengths[index] + (doing == "step"), error)
+        if not self.rules.restarts:
+            raise FaultError(fault) from error
+        if self._in_a_row[index] > _MOST_IN_A_ROW:
+            doing = f"{doing}, made anew {_MOST_IN_A_ROW} times without one good step in between"
+            raise FaultError(Fault(fault.env, doing, fault.step, fault.error, fault.traceback)) from error
+        self.faults[index] += 1
+        with contextlib.suppress(Exception, SystemExit):
+            self.envs[index].close()
+        try:
+            self.envs[index] = self._made(index)
+        except (Exception, SystemExit) as again:
+            raise FaultError(fault_of(self.first + index, "making it anew", 0, again)) from again
+        self._steps[index] = self.envs[index].step
+        self._new.add(index)
+
+    def _cut_off(self, index: int, why: str, rows: Rows, before: Rows, notes: Notes) -> None:
+        """Ends an episode that cannot go on: truncated, with the last observation there is."""
+        rows.rewards[index], rows.terminated[index], rows.truncated[index] = 0.0, False, True
+        if self.rules.autoreset is AutoresetMode.SAME_STEP:
+            notes.append((index, {"final_obs": before.observation(index), "final_info": {"fault": why}}))
+            self._begin(index, None, None, rows.writer(), notes)
+            return
+        rows.take_over(before, np.array([index]))
+        notes.append((index, {"fault": why}))
+        self._resets_next[index] = self.rules.autoreset is AutoresetMode.NEXT_STEP
+
+    def lose_episodes(self, which: Iterable[int], why: str) -> None:
+        """These environments are new; the episodes that others believe them to be in end with the next step."""
+        for index in which:
+            self.faults[index] += 1
+            self._new.add(index)
+            self._broken[index] = why
+            self._resets_next[index] = True
+
+    def close(self) -> None:
+        """Whatever they raise: all are closed."""
+        for env in self.envs:
+            with contextlib.suppress(Exception, SystemExit):
+                env.close()
+
+
+def _own(observation: Any) -> Any:
+    """Not the environment's any more: it may go on writing to its arrays."""
+    if isinstance(observation, np.ndarray):
+        return observation.copy()
+    if type(observation) is dict:
+        return {key: _own(part) for key, part in observation.items()}
+    return tuple(map(_own, observation)) if type(observation) is tuple else observation
+
+
+def fault_of(env: int, doing: str, step: int, error: BaseException) -> Fault:
+    text = "".join(traceback.format_exception(error)).rstrip()
+    return Fault(env, doing, step, f"{type(error).__name__}: {error}", text)

@@ -1,0 +1,313 @@
+"""A worker process, `python -m raceway.envs.python.worker EXCHANGE HOST PARENT`: steps some environments of a pool."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Sequence
+from time import perf_counter_ns
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from raceway._core import Exchange, Patience, die_with_parent, usable_cpus
+from raceway.envs.python.actions import ActionReader
+from raceway.envs.python.board import RESET, Board, SharedUnpickler
+from raceway.envs.python.crew import Recruit
+from raceway.envs.python.inline import InlinePool, called, describe
+from raceway.envs.python.pool import PoolSettings
+from raceway.envs.python.restoring import Record, mark, restore
+from raceway.envs.python.rows import Form, Rows
+from raceway.envs.python.stage import FaultError, Notes, Stage, fault_of
+
+_SPIN_US = 200.0
+
+
+class Line:
+    """To the pool: replies, notes and faults."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._worker = exchange.host - 1
+
+    def say(self, kind: str, value: Any) -> None:
+        message = kind, self._worker, value
+        try:
+            head = pickle.dumps(message, protocol=5)
+            if b"__main__" in head:  # whose classes have no module that another process could find them in
+                head = cloudpickle.dumps(message, protocol=5)
+        except Exception:
+            head = cloudpickle.dumps(message, protocol=5)
+        letter = self._exchange.write(head, [], 1)
+        patience = Patience(0.0)
+        while True:
+            seen = self._exchange.now()
+            if self._exchange.post(0, letter):
+                return
+            if self._exchange.aborted:
+                raise SystemExit
+            self._exchange.wait(seen, patience, 0.1)
+
+
+class Worker:
+    """Does what the board and the pool's messages say."""
+
+    def __init__(self, exchange: Exchange, line: Line, recruit: Recruit) -> None:
+        self._exchange = exchange
+        self._line = line
+        self._recruit = recruit
+        self._stage = Stage(recruit.makers, recruit.first, recruit.rules)
+        self._count = len(recruit.makers)
+        self._known: dict[int, Rows] = {}
+        self._loose: dict[int, Any] = {}
+        """Actions that have no fixed shape, by environment."""
+        self._inline: InlinePool | None = None
+        self._runner: Any = None
+        self._args: tuple[Any, ...] = ()
+        self._last_order = self._last_sent = 0
+
+    def made(self) -> dict[str, Any]:
+        """For the pool: what the environments are, and how they differ."""
+        return {"description": describe(self._stage), "difference": self._stage.differing()}
+
+    def set_up(self, place: int, num_envs: int, num_workers: int, last_order: int) -> None:
+        """Finds the board."""
+        env = self._stage.envs[0]
+        self._form = Form(env.observation_space, num_envs)
+        self._own_form = Form(env.observation_space, self._count)
+        self._actions = ActionReader(env.action_space)
+        self._board = Board(self._exchange, place, num_envs, num_workers, self._actions.leaves or [])
+        worker = self._exchange.host - 1
+        first = self._recruit.first
+        self._own = slice(first, first + self._count)
+        self._last_order, self._last_sent = last_order, int(self._board.sent[worker])
+        # Numbers are read and written more quickly through memoryviews than through arrays.
+        self._sent = _view(self._board.sent[worker : worker + 1])
+        self._order = _view(self._board.order)
+        self._done = _view(self._board.done[worker : worker + 1])
+        beats = _view(self._board.beats[worker])
+        count = 0
+
+        def beat(index: int) -> None:
+            nonlocal count
+            count += 1
+            beats[0], beats[1] = count, first + index
+
+        self._stage.heart = beat
+
+    # The loop.
+
+    def work(self) -> None:
+        """Until the pool says that it is over."""
+        exchange = self._exchange
+        patience = Patience(_SPIN_US, polite=exchange.hosts > usable_cpus())
+        while not exchange.aborted:
+            seen = exchange.now()
+            if not self._look():
+                exchange.wait(seen, patience)
+
+    def _look(self) -> bool:
+        """Whether there was something to do."""
+        if hasattr(self, "_board"):
+            if self._order[0] != self._last_order:
+                self._hear()  # actions may have come as messages
+                self._last_order = self._order[0]
+                self._step_all()
+                return True
+            if self._sent[0] != self._last_sent:
+                self._hear()
+                self._last_sent = self._sent[0]
+                self._step_pending()
+                return True
+        return self._hear()
+
+    def _hear(self) -> bool:
+        messages = self._exchange.receive()
+        for head, parts in messages:
+            name, *arguments = SharedUnpickler(self._exchange, head, parts).load()
+            try:
+                getattr(self, f"on_{name}")(*arguments)
+            except FaultError as error:
+                self._line.say("fault", error.fault)
+                self._line.say("reply", None)
+            except Exception as error:
+                self._line.say("fault", fault_of(self._recruit.first, name, 0, error))
+                self._line.say("reply", None)
+        return bool(messages)
+
+    def _rows(self, place: int) -> Rows:
+        """Of its own environments; others' are not seen."""
+        if place not in self._known:
+            if len(self._known) > 64:
+                self._known.clear()
+            whole = self._form.over(self._exchange.window(0, place, max(1, self._form.size)))
+            arrays = [*whole.leaves, whole.rewards, whole.terminated, whole.truncated]
+            self._known[place] = Rows(self._own_form, [array[self._own] for array in arrays])
+        return self._known[place]
+
+    def _taken(self, which: Sequence[int]) -> Sequence[Any]:
+        """The actions of some environments, as they lie on the board: copied, since they may be kept."""
+        if self._actions.leaves is None:
+            return [self._loose.pop(index) for index in which]
+        if len(which) == self._count:
+            return self._actions.each([leaf[self._own].copy() for leaf in self._board.actions])
+        places = np.array(which) + self._recruit.first
+        return self._actions.each([leaf[places] for leaf in self._board.actions])
+
+    def _step_all(self) -> None:
+        _, place, before = self._order.tolist()
+        rows, last = self._rows(place), self._rows(before)
+        which = range(self._count)
+        self._tell(lambda: self._stage.step(which, self._taken(which), rows, last), which, rows)
+        self._done[0] = self._last_order
+        self._board.tally.add(self._count)
+
+    def _step_pending(self) -> None:
+        """One after the other, each told as soon as it is done: somebody may wait for it."""
+        pending, finished, tally = self._board.pending[self._own], self._board.finished[self._own], self._board.tally
+        rows = self._rows(self._order[1])
+        while len(waiting := np.flatnonzero(pending.copy())):  # the pool writes to it meanwhile
+            for index in waiting.tolist():
+                if pending[index] == RESET:
+                    seed = self._seeds[index]
+                    self._tell(lambda i=index, s=seed: self._stage.reset([i], [s], None, rows), [index], rows)
+                else:
+                    action = self._taken([index])
+                    self._tell(lambda i=index, a=action: self._stage.step([i], a, rows, rows), [index], rows)
+                pending[index] = 0
+                finished[index] = perf_counter_ns()
+                tally.add(1)
+
+    def _tell(self, do: Any, which: Sequence[int], rows: Rows) -> None:
+        """Does something, and passes on what cannot be written in rows."""
+        try:
+            notes = do()
+        except FaultError as error:
+            self._line.say("fault", error.fault)
+            return
+        self._pass_on(notes, which, rows)
+
+    def _pass_on(self, notes: Notes, which: Sequence[int], rows: Rows) -> None:
+        first = self._recruit.first
+        objects = {first + index: rows.objects[index] for index in which} if self._form.leaves is None else {}
+        if not notes and not objects:
+            return
+        told = [(first + index, info) for index, info in notes]
+        try:
+            self._line.say("notes", (told, objects))
+        except Exception as error:  # something in it does not travel
+            env = first + (notes[0][0] if notes else which[0])
+            self._line.say("fault", fault_of(env, "sending its infos to the pool", 0, error))
+
+    # Messages.
+
+    def on_set_up(self, *arguments: Any) -> None:
+        self.set_up(*arguments)
+        self._line.say("reply", None)
+
+    def on_again(self, last_order: int) -> None:
+        """The order after that one is still to be done."""
+        self._last_order = last_order
+
+    def on_actions(self, actions: dict[int, Any]) -> None:
+        self._loose |= {env - self._recruit.first: action for env, action in actions.items()}
+
+    def on_reset(self, which: list[int], seeds: list[int | None], options: dict[str, Any] | None, place: int) -> None:
+        rows = self._rows(place)
+        local = [env - self._recruit.first for env in which]
+        self._pass_on(self._stage.reset(local, seeds, options, rows), local, rows)
+        self._line.say("reply", None)
+
+    def on_seeds(self, seeds: list[int | None]) -> None:
+        self._seeds = seeds
+
+    def on_call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._line.say("reply", [called(env, name, args, kwargs) for env in self._stage.envs])
+
+    def on_set_attr(self, name: str, values: Sequence[Any]) -> None:
+        for env, value in zip(self._stage.envs, values, strict=True):
+            env.set_wrapper_attr(name, value)
+        self._line.say("reply", None)
+
+    def on_marks(self, place: int) -> None:
+        self._line.say("reply", self._marks(self._rows(place)))
+
+    def _marks(self, rows: Rows) -> list[Record]:
+        return [mark(self._stage, index, rows) for index in range(self._count)]
+
+    def on_restore(self, records: Sequence[Record], place: int) -> None:
+        rows = self._rows(place)
+        space = self._stage.envs[0].action_space
+        lost = [i for i, record in enumerate(records) if not restore(self._stage, i, record, space, rows)]
+        self._line.say("reply", [self._recruit.first + index for index in lost])
+
+    def on_lose(self, which: Sequence[int], why: str) -> None:
+        self._stage.lose_episodes([env - self._recruit.first for env in which], why)
+        self._line.say("reply", None)
+
+    def on_install(self, runner: bytes) -> None:
+        self._runner = pickle.loads(runner)
+        recruit = self._recruit
+        settings = PoolSettings(type(self._runner).__name__, recruit.makers, recruit.rules)
+        self._inline = InlinePool(settings, recruit.first, self._stage)
+        self._runner.open(self._inline, recruit.first)
+        self._line.say("reply", None)
+
+    def on_args(self, args: tuple[Any, ...]) -> None:
+        self._args = args
+
+    def on_run(self, progress: Any, place: int, marks: bool) -> None:
+        """A run begins with the observations that the pool has, and leaves its last ones there."""
+        assert self._inline is not None
+        rows = self._rows(place)
+        self._inline.go_on_from(rows)
+        faults = self._inline.faults.copy()
+        after = self._runner.run(progress, *self._args)
+        self._args = ()
+        rows.take_over(self._inline.rows, np.arange(self._count))
+        self._line.say("reply", (after, self._inline.faults - faults, self._marks(rows) if marks else None))
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self._stage.close()
+
+
+def _view(array: Any) -> memoryview:
+    return memoryview(array)
+
+
+def main() -> None:
+    fd, host, parent = (int(argument) for argument in sys.argv[1:4])
+    die_with_parent(parent)
+    # A service manager tells every process to end; whoever runs the pool decides when.
+    signal.signal(signal.SIGTERM, lambda number, frame: None)  # unlike SIG_IGN, not inherited by what it starts
+    exchange = Exchange(fd, host, writes_all=True)
+    os.close(fd)
+    exchange.receive()  # what a predecessor had not read yet
+    line = Line(exchange)
+    try:
+        sys.path[:] = pickle.load(sys.stdin.buffer)
+        recruit: Recruit = pickle.load(sys.stdin.buffer)
+        if recruit.cpu is not None:
+            os.sched_setaffinity(0, {recruit.cpu})
+        worker = Worker(exchange, line, recruit)
+        line.say("reply", worker.made())
+    except FaultError as error:
+        line.say("fault", error.fault)
+        line.say("reply", None)
+        return
+    except BaseException as error:
+        line.say("fault", fault_of(-1, "the start of a worker", 0, error))
+        line.say("reply", None)
+        return
+    try:
+        worker.work()
+    finally:
+        worker.close()
+
+
+if __name__ == "__main__":
+    main()
