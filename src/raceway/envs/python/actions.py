@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ class ActionReader:
         """The leaves of a batch of batches."""
         return [np.asarray(part_of(actions, leaf.path), leaf.dtype) for leaf in self.leaves or ()]
 
-    def each(self, given: Any) -> Sequence[Any]:
+    def each(self, given: Any) -> list[Any]:
         """What `read` gave, one action per environment."""
         if self.leaves is None:
             return given

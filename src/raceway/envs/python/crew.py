@@ -12,6 +12,7 @@ from typing import Any
 
 import cloudpickle
 import numpy as np
+from gymnasium.error import ClosedEnvironmentError
 
 from raceway._core import Exchange, Patience, usable_cpus
 from raceway.envs.python.board import pack
@@ -31,6 +32,7 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class Recruit:
     """What a worker is told when it starts."""
 
+    name: str
     makers: Sequence[Any]
     first: int
     rules: Any
@@ -53,6 +55,8 @@ class Crew:
 
     def __init__(self, recruits: Sequence[Recruit], timeout_s: float | None) -> None:
         self.faults: list[tuple[int, Fault]] = []
+        self.errors: list[Exception] = []
+        """What went wrong in a worker beside environments, such as in a runner."""
         self.notes: list[tuple[int, dict[str, Any]]] = []
         self.objects: dict[int, Any] = {}
         """Observations that have no fixed shape, by environment."""
@@ -98,20 +102,20 @@ class Crew:
 
     def tell_all(self, *message: Any) -> None:
         """Sends it to all: written once."""
-        letter = self.exchange.write(*pack(self.exchange, message), len(self))
+        head, parts = pack(self.exchange, message)
+        letter = self.exchange.write(head, parts, len(self))
         for worker in range(len(self)):
             self._send(worker, letter)
 
-    def ask(self, workers: Iterable[int], *message: Any) -> list[Any]:
-        """The replies of some workers to the same question, in their order."""
-        asked = list(workers)
-        for worker in asked:
-            self.tell(worker, *message)
-        return self.replies(asked)
+    def ask(self, worker: int, *message: Any, watches: bool = False) -> Any:
+        """The reply of one worker."""
+        self.tell(worker, *message)
+        return self.replies([worker], watches=watches)[0]
 
-    def replies(self, workers: Sequence[int]) -> list[Any]:
-        """Of workers that were asked something, in their order. A fault ends it when all have spoken."""
-        self.wait(lambda: all(worker in self._replies for worker in workers), self.silent(workers))
+    def replies(self, workers: Sequence[int], *, watches: bool = False) -> list[Any]:
+        """Of workers that were asked something, in their order."""
+        silent = self.silent(workers)
+        self.wait(lambda: not silent(), silent, watches=watches)
         return [self._replies.pop(worker) for worker in workers]
 
     def silent(self, workers: Sequence[int]) -> Callable[[], list[int]]:
@@ -137,6 +141,8 @@ class Crew:
                 self._replies[worker] = value
             elif kind == "fault":
                 self.faults.append((worker, value))
+            elif kind == "error":
+                self.errors.append(value)
             else:
                 notes, objects = value
                 self.notes += notes
@@ -149,25 +155,27 @@ class Crew:
         looked = monotonic()
         while True:
             seen = self.exchange.now()
-            finished = is_done()
+            if self._fd < 0:
+                raise ClosedEnvironmentError("the pool was closed while a call waited.")
             self._receive()
-            if finished or is_done():
+            if is_done():
+                self._receive()  # what was said before that
                 return True
             now = monotonic()
             if deadline is not None and now >= deadline:
                 return False
             if now - looked >= _TICK_S:
                 looked = now
-                self._look_after(busy(), now)
+                self._look_after(busy(), now, watches)
             left = _TICK_S if deadline is None else min(_TICK_S, deadline - now)
             self.exchange.wait(seen, self._patience, left)
 
-    def _look_after(self, busy: Iterable[int], now: float) -> None:
+    def _look_after(self, busy: Iterable[int], now: float, watches: bool) -> None:
         for worker in busy:
             if how := self._processes[worker].how_it_ended():
                 self._receive()  # what it said last
                 raise LostError(worker, how)
-            if self._timeout_s is None or self.beats is None:
+            if not watches or self._timeout_s is None or self.beats is None:
                 continue
             beat = int(self.beats[worker, 0])
             known, since = self._seen_beats.get(worker, (-1, now))
@@ -200,13 +208,13 @@ class Crew:
         """Ends the workers: those that are in the middle of something are killed after a while."""
         if not self.is_ours or self._fd < 0:
             return
+        fd, self._fd = self._fd, -1
         self.exchange.abort()
         deadline = monotonic() + _GRACE_S
         for process in self._processes:
             if not process.wait(max(0.0, deadline - monotonic())):
                 process.kill()
-        os.close(self._fd)
-        self._fd = -1
+        os.close(fd)
 
 
 def _payload(recruit: Recruit) -> bytes:

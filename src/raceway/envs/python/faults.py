@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+import traceback
+
 from raceway.envs.python.stage import Fault
 from raceway.errors import EnvError
 
 
-def env_error(name: str, fault: Fault, worker: str = "", index: int | None = None) -> EnvError:
+def env_error(name: str, fault: Fault, worker: int | None = None, pid: int = 0) -> EnvError:
     """An environment raised: which, where, in what, with its traceback."""
-    where = f" in {worker}" if worker else ""
+    where = "" if worker is None else f" in worker {worker} (process {pid})"
     when = f"step {fault.step} of its episode" if fault.doing.startswith("step") else fault.doing
     if "," in fault.doing:
         when += fault.doing[fault.doing.index(",") :]
@@ -17,7 +20,7 @@ def env_error(name: str, fault: Fault, worker: str = "", index: int | None = Non
         f"during {when}. Where it happened:\n\n{_indented(fault.traceback)}\n\n"
         'To stop there with a debugger, use lane="inline". To go on without that episode, use on_error="restart".',
         env=fault.env,
-        worker=index,
+        worker=worker,
     )
 
 
@@ -43,6 +46,17 @@ def hung_error(name: str, worker: int, pid: int, at: int | None, timeout: float)
         env=at,
         worker=worker,
     )
+
+
+def sendable(error: BaseException) -> Exception:
+    """Itself, if another process can make it again from what is sent; else its words, and its traceback with them."""
+    try:
+        again = pickle.loads(pickle.dumps(error))
+    except Exception:
+        again = None
+    if isinstance(error, Exception) and type(again) is type(error) and str(again) == str(error):
+        return error
+    return RuntimeError("".join(traceback.format_exception(error)).rstrip())
 
 
 def _indented(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -21,9 +22,15 @@ class InlinePool(PythonPool):
     lane = "inline"
     num_workers = 1
 
-    def __init__(self, settings: PoolSettings, first: int = 0, stage: Stage | None = None) -> None:
-        """`first`: the number of the first one, for messages. `stage`: where they are, if they have been made."""
+    def __init__(
+        self, settings: PoolSettings, first: int = 0, stage: Stage | None = None, worker: int | None = None
+    ) -> None:
+        """`first`: the number of the first one, for messages. `stage`: where they are, if they have been made.
+
+        `worker`: the number of the worker process that this is in.
+        """
         super().__init__(settings)
+        self._worker = worker
         if stage is None:
             try:
                 stage = Stage(settings.makers, first, settings.rules)
@@ -34,6 +41,7 @@ class InlinePool(PythonPool):
             self._stage.close()
             raise ValueError(f"{settings.name}: {difference}. In one pool they must be equal.")
         self._runner: Any = None
+        self._all = list(range(self.num_envs))
         self._ready: deque[tuple[int, Notes]] = deque()
         self._describe(describe(self._stage))
 
@@ -74,6 +82,9 @@ class InlinePool(PythonPool):
         self._rows = own
         self._has_begun(np.arange(self.num_envs))
 
+    def record(self, actions: Any, ended: np.ndarray) -> None:
+        """A run's steps were taken here, and are written down already."""
+
     def _new_rows(self) -> Rows:
         return self._form.new()
 
@@ -85,8 +96,8 @@ class InlinePool(PythonPool):
 
     def _fail(self, error: FaultError) -> NoReturn:
         index = error.fault.env - self._stage.first
-        self._is_reset[index] = False
-        raise env_error(self._settings.name, error.fault) from error.__cause__
+        self._is_reset[index] = self._is_steady = False
+        raise env_error(self._settings.name, error.fault, self._worker, os.getpid()) from error.__cause__
 
     def _reset_some(
         self, which: list[int], seeds: list[int | None], options: dict[str, Any] | None, rows: Rows
@@ -94,7 +105,7 @@ class InlinePool(PythonPool):
         return self._tried(self._stage.reset, which, seeds, options, rows)
 
     def _step_all(self, actions: Any, rows: Rows, before: Rows) -> Notes:
-        return self._tried(self._stage.step, range(self.num_envs), self._actions.each(actions), rows, before)
+        return self._tried(self._stage.step, self._all, self._actions.each(actions), rows, before)
 
     def _start_reset(self, seeds: list[int | None]) -> None:
         for env, seed in enumerate(seeds):

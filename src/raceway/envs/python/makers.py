@@ -53,17 +53,27 @@ _Make = Callable[[Mapping[str, Any], int | None, int], Maker]
 
 def _named(target: Any) -> tuple[str, EnvSpec | None, _Make]:
     if isinstance(target, str) and not _names_callable(target):
-        spec = find_spec(target)
+        spec = _portable(find_spec(target))
         return spec.id, spec, partial(_by_spec, spec)
     found = find_callable(target) if isinstance(target, str) else target
     name = getattr(found, "__name__", type(found).__name__)
     return name, None, lambda arguments, limit, index: _limited(called_with(found, arguments), limit)
 
 
+def _portable(spec: EnvSpec) -> EnvSpec:
+    """What is in the main script has no module that another process could find it in."""
+    entry = spec.entry_point
+    if not isinstance(entry, str) or not entry.startswith("__main__:"):
+        return spec
+    spec = copy.deepcopy(spec)
+    spec.entry_point = find_callable(entry)
+    return spec
+
+
 def _names_callable(name: str) -> bool:
     """`package.module:callable`, where Gymnasium has `package.module:Id-v0`."""
     _, colon, rest = name.partition(":")
-    return bool(colon) and all(part.isidentifier() for part in rest.split("."))
+    return bool(colon) and ("<" in rest or all(part.isidentifier() for part in rest.split(".")))
 
 
 def _by_spec(spec: EnvSpec, arguments: Mapping[str, Any], limit: int | None, index: int) -> Maker:

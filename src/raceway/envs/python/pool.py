@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from gymnasium.vector.utils import batch_space
 from raceway.envs.arguments import reset_mask_of, seed_list, timeout_of
 from raceway.envs.catalog import flag, positive
 from raceway.envs.python.actions import ActionReader
+from raceway.envs.python.counts import EpisodeCounts
 from raceway.envs.python.infos import collected, fault_in
 from raceway.envs.python.restoring import EpisodeLog, Record
 from raceway.envs.python.rows import Form, Rows
@@ -40,6 +41,8 @@ class PoolSettings:
     seed: int | Sequence[int | None] | None = None
     record_episodes: bool = False
     copy: bool = True
+    writes_log: bool = True
+    """False: somebody else writes down what is done in its episodes."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +77,15 @@ class PythonPool(VectorEnv):
         self.lost_infos: dict[str, Any] = {}
         """What the environments that `set_state` could not bring back gave with their new episodes."""
         self._log = EpisodeLog(self.num_envs)
+        self._writes_log = settings.rules.episode_seeds and settings.writes_log
         self._is_reset = np.zeros(self.num_envs, bool)
         self._ended = np.zeros(self.num_envs, bool)
         self._in_flight = np.zeros(self.num_envs, bool)
-        self._returns = np.zeros(self.num_envs)
-        self._lengths = np.zeros(self.num_envs, np.int64)
-        self._begun = np.zeros(self.num_envs)
-        flag("record_episodes", settings.record_episodes)
+        self._is_resetting = np.zeros(self.num_envs, bool)
+        """Whether what is in flight is a reset."""
+        self._is_steady = False
+        """Whether all have been reset and none is in flight: quickly known."""
+        self._counts = EpisodeCounts(self.num_envs) if flag("record_episodes", settings.record_episodes) else None
 
     def _describe(self, described: Description) -> None:
         self.spec = self._settings.spec
@@ -151,12 +156,13 @@ class PythonPool(VectorEnv):
         `seed` is an int (environment i gets seed + i), a list with an entry per environment, or None: their
         generators go on. What is in flight is finished and dropped.
         """
+        self._recover()
         self._require_open()
         mask = reset_mask_of(options, self.num_envs)
         seeds = self._seeds(seed)
         if self._in_flight.any():
             self._drop_flying()
-            self._in_flight[:] = False
+            self._in_flight[:] = self._is_resetting[:] = False
         rows = self._fresh_rows()
         if mask is not None:
             if not (self._is_reset | mask).all():
@@ -183,15 +189,15 @@ class PythonPool(VectorEnv):
         try:
             notes = self._step_all(given, rows, self._rows)
         except EnvError:  # some have stepped and some have not
-            self._is_reset[:] = False
+            self._is_reset[:] = self._is_steady = False
             raise
         self._hand_over(rows)
         infos = collected(notes, self.num_envs) if notes else {}
         if notes:
             self._count_faults(notes)
-        if self._rules.episode_seeds:
+        if self._writes_log:
             self._write_down(given)
-        if self._settings.record_episodes or self._rules.autoreset is AutoresetMode.DISABLED:
+        if self._counts is not None or self._rules.autoreset is AutoresetMode.DISABLED:
             self._note_ends(np.arange(self.num_envs), rows.rewards, rows.terminated | rows.truncated, infos)
         return rows.observations(), rows.rewards, rows.terminated, rows.truncated, infos
 
@@ -204,8 +210,9 @@ class PythonPool(VectorEnv):
                 "call reset() to drop them and start over."
             )
         self._keep_rows()
-        self._in_flight[:] = True
+        self._in_flight[:] = self._is_resetting[:] = True
         self._has_begun(np.arange(self.num_envs))
+        self._is_steady = False
         self._start_reset(self._seeds(None))
 
     def send(self, actions: Any, env_ids: Any = None) -> None:
@@ -222,7 +229,8 @@ class PythonPool(VectorEnv):
         self._require_no_end(which)
         given = self._actions.read(actions, len(which))
         self._keep_rows()
-        self._in_flight[which] = True
+        self._in_flight[which], self._is_resetting[which] = True, False
+        self._is_steady = False
         self._start(given, which)
 
     def recv(self, timeout: float | None = None) -> Result:
@@ -247,6 +255,7 @@ class PythonPool(VectorEnv):
         self._count_faults(notes)
         observations, rewards, terminated, truncated = self._rows.some(which)
         self._note_ends(which, rewards, terminated | truncated, infos)
+        self._is_resetting[which] = False
         infos["env_id"] = which
         return observations, rewards, terminated, truncated, infos
 
@@ -285,7 +294,7 @@ class PythonPool(VectorEnv):
         self._log.load(records)
         self.faults = np.array(state["faults"], np.int64)
         if lost:
-            self._log_lost(lost)
+            self._log.begin_next(lost)
             notes = self._reset_some(lost, [None] * len(lost), None, rows)
             self.lost_infos = collected(notes, self.num_envs)
         self._has_begun(np.arange(self.num_envs))
@@ -299,20 +308,27 @@ class PythonPool(VectorEnv):
         if leaves is not None:
             self._log.add(self._actions.split(actions), np.asarray(ended, bool))
 
-    def _log_lost(self, lost: list[int]) -> None:
-        """Their episodes have ended where they were."""
-        self._log.numbers[lost] += 1
-        self._log._begun[lost] = self._log._next
-
     # Small steps.
+
+    def __del__(self) -> None:
+        if not getattr(self, "closed", True):
+            with contextlib.suppress(BaseException):  # it may be the interpreter's end, and nobody would hear of it
+                self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._settings.name}, num_envs={self.num_envs})"
+
+    def _recover(self) -> None:
+        """From a call that was interrupted, where that takes something."""
 
     def _require_open(self) -> None:
         if self.closed:
             raise ClosedEnvironmentError("this pool is closed. Make a new one.")
 
     def _require_ready(self, call: str) -> None:
-        if self.closed:
-            self._require_open()
+        if self._is_steady and not self.closed:
+            return
+        self._require_open()
         if not self._is_reset.all():
             raise ResetNeeded(f"{_subject(~self._is_reset)} not been reset. Call reset() first.")
         if self._in_flight.any():
@@ -321,6 +337,7 @@ class PythonPool(VectorEnv):
                 "reset() to drop them and start over."
             )
         self._require_no_end(slice(None))
+        self._is_steady = self._rules.autoreset is not AutoresetMode.DISABLED
 
     def _require_no_end(self, which: Any) -> None:
         if self._rules.autoreset is AutoresetMode.DISABLED and self._ended[which].any():
@@ -362,7 +379,17 @@ class PythonPool(VectorEnv):
 
     def _has_begun(self, which: np.ndarray) -> None:
         self._is_reset[which], self._ended[which] = True, False
-        self._returns[which], self._lengths[which], self._begun[which] = 0.0, 0, perf_counter()
+        if self._counts is not None:
+            self._counts.begin(which)
+
+    def _note_ends(self, which: np.ndarray, rewards: np.ndarray, ended: np.ndarray, infos: dict[str, Any]) -> None:
+        """Remembers whose episode has ended, and tells how it went if that is wanted."""
+        begins = self._is_resetting[which]
+        if self._rules.autoreset is AutoresetMode.NEXT_STEP:
+            begins = begins | self._ended[which]
+        self._ended[which] = ended
+        if self._counts is not None:
+            self._counts.add(which, rewards, begins, ended, infos)
 
     def _write_down(self, given: Any) -> None:
         if self._actions.leaves is not None:
@@ -373,30 +400,6 @@ class PythonPool(VectorEnv):
         for env, info in notes:
             if fault_in(info):
                 self.faults[env] += 1
-
-    def _note_ends(self, which: np.ndarray, rewards: np.ndarray, ended: np.ndarray, infos: dict[str, Any]) -> None:
-        """Returns, lengths and seconds of episodes, for those who want them; and which have ended."""
-        was_ended = self._ended[which]
-        self._ended[which] = ended
-        if not self._settings.record_episodes:
-            return
-        if self._rules.autoreset is AutoresetMode.NEXT_STEP and was_ended.any():
-            self._has_begun(which[was_ended])
-            self._ended[which] = ended
-        stepped = ~was_ended if self._rules.autoreset is AutoresetMode.NEXT_STEP else np.ones(len(which), bool)
-        self._returns[which] += rewards
-        self._lengths[which] += stepped
-        if not ended.any():
-            return
-        seconds = np.round(perf_counter() - self._begun[which], 6)
-        infos["episode"] = {
-            "r": np.where(ended, self._returns[which], 0.0),
-            "l": np.where(ended, self._lengths[which], 0),
-            "t": np.where(ended, seconds, 0.0),
-        }
-        infos["_episode"] = ended.copy()
-        if self._rules.autoreset is AutoresetMode.SAME_STEP:
-            self._has_begun(which[ended])
 
 
 def _subject(which: np.ndarray) -> str:

@@ -44,6 +44,11 @@ class EpisodeLog:
         self._kept.clear()
         self._first = self._next = 0
 
+    def begin_next(self, envs: list[int]) -> None:
+        """Some environments have given up an episode and begin the next."""
+        self.numbers[envs] += 1
+        self._begun[envs] = self._next
+
     def add(self, actions: list[np.ndarray], ended: np.ndarray) -> None:
         """Steps that were taken: actions [T, N, ...] of each leaf, and [T, N] where episodes ended."""
         steps = len(ended)
@@ -95,7 +100,12 @@ def mark(stage: Stage, index: int, rows: Rows) -> Record:
     observation = rows.observation(index)
     state = env_state.save(stage.envs[index]) if rows.form.leaves is not None else None
     obs = None if state is None else [array[index].copy() for array in rows.leaves]
-    return {"hash": fingerprint(observation, rows.form.leaves), "state": state, "obs": obs}
+    return {
+        "number": stage.numbers[index],
+        "hash": fingerprint(observation, rows.form.leaves),
+        "state": state,
+        "obs": obs,
+    }
 
 
 def restore(stage: Stage, index: int, record: Record, action_space: Space, rows: Rows) -> bool:
@@ -114,7 +124,7 @@ def restore(stage: Stage, index: int, record: Record, action_space: Space, rows:
         if actions is None:
             return False
         for step in range(len(actions[0]) if actions else 0):
-            stage.heart(index)
+            stage.called(index)
             obs, _, terminated, truncated, _ = env.step(tree_of(action_space, (leaf[step] for leaf in actions)))
             if terminated or truncated:
                 return False

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import Space
 from gymnasium.vector.utils import concatenate, create_empty_array
 
+from raceway._core import PythonSteps
 from raceway.envs.python.leaves import Leaf, leaves_of, part_of, tree_of, write
 
 _ALIGN = 64
@@ -40,7 +41,7 @@ class Form:
 
     def new(self) -> Rows:
         """Rows in memory of their own."""
-        return Rows(self, [np.zeros(shape, dtype) for shape, dtype, _ in self._places])
+        return Rows(self, [np.empty(shape, dtype) for shape, dtype, _ in self._places])
 
 
 class Rows:
@@ -48,6 +49,9 @@ class Rows:
 
     def __init__(self, form: Form, arrays: Sequence[np.ndarray]) -> None:
         self.form = form
+        self.is_one_array = form.leaves is not None and len(form.leaves) == 1 and not form.leaves[0].path
+        self.steps: PythonSteps | None = None
+        """What steps environments into these rows, once they have been."""
         self.place = 0
         """Where in shared memory they lie."""
         *self.leaves, self.rewards, self.terminated, self.truncated = arrays
@@ -58,7 +62,7 @@ class Rows:
         leaves = self.form.leaves
         if leaves is None:
             return self.objects.__setitem__
-        if len(leaves) == 1 and not leaves[0].path:
+        if self.is_one_array:
             return _array_writer(leaves[0], self.leaves[0])
         return self._write_parts
 

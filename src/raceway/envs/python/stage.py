@@ -13,6 +13,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from raceway._core import PythonSteps
 from raceway.envs.python.rows import Rows
 
 Notes = list[tuple[int, dict[str, Any]]]
@@ -69,8 +70,8 @@ class Stage:
     def __init__(self, makers: Sequence[Maker], first: int, rules: Rules) -> None:
         self.first = first
         self.rules = rules
-        self.heart: Callable[[int], None] = lambda index: None
-        """Told before an environment is called, which one."""
+        self.beats: np.ndarray | None = None
+        """Where others see that it gets on: how many calls there were, and the environment that is being called."""
         self._makers = makers
         self.envs: list[gymnasium.Env] = []
         for index in range(len(makers)):
@@ -80,10 +81,11 @@ class Stage:
                 raise FaultError(fault_of(first + index, "making it", 0, error)) from error
         self._steps = [env.step for env in self.envs]
         count = len(makers)
-        self._resets_next = [False] * count
+        self._special = bytearray(count)
+        """Which environments are not simply stepped, but begin an episode instead."""
         self._broken: dict[int, str] = {}
         """Environments whose episode is lost, and why: it ends with their next step."""
-        self.lengths = [0] * count
+        self.lengths = np.zeros(count, np.int64)
         self.bases: list[int | None] = [None] * count
         self.numbers = [0] * count
         self.faults = [0] * count
@@ -111,43 +113,57 @@ class Stage:
 
     # A step or reset of some environments.
 
-    def step(self, which: Iterable[int], actions: Iterable[Any], rows: Rows, before: Rows) -> Notes:
+    def step(self, which: list[int], actions: list[Any], rows: Rows, before: Rows) -> Notes:
         """Steps them in order. `before`: where their last observations are."""
         notes: Notes = []
-        put, rewards, all_terminated, all_truncated = rows.writer(), rows.rewards, rows.terminated, rows.truncated
-        steps, heart, lengths, resets_next = self._steps, self.heart, self.lengths, self._resets_next
-        is_same_step = self.rules.autoreset is AutoresetMode.SAME_STEP
-        is_next_step = self.rules.autoreset is AutoresetMode.NEXT_STEP
-        for index, action in zip(which, actions, strict=False):
-            heart(index)
-            if resets_next[index]:
-                if index in self._broken:
-                    self._cut_off(index, self._broken.pop(index), rows, before, notes)
-                else:
-                    rewards[index], all_terminated[index], all_truncated[index] = 0.0, False, False
-                    self._begin(index, None, None, put, notes)
-                continue
+        if self.beats is not None:
+            self.beats[0] += 1
+        if rows.steps is None:
+            one = rows.leaves[0] if rows.is_one_array else None
+            flags = rows.rewards, rows.terminated, rows.truncated
+            rows.steps = PythonSteps(one, *flags, self.lengths, self.beats, self.first)
+        place = 0
+        while place < len(which):
             try:
-                obs, reward, terminated, truncated, info = steps[index](action)
-                put(index, obs)
-                rewards[index], all_terminated[index], all_truncated[index] = reward, terminated, truncated
-                if info:
-                    info = dict(info)
+                left = rows.steps.run(self._steps, which, actions, place, self._special, notes)
+                if left is None:
+                    break
+                place, result = left
+                self._see_to(which[place], result, rows, before, notes)
+            except FaultError:
+                raise
             except (Exception, SystemExit) as error:
+                place = rows.steps.place
+                index = which[place]
                 self._failed(index, "step", error)
                 self._cut_off(index, f"{type(error).__name__}: {error}", rows, before, notes)
-                continue
-            lengths[index] += 1
-            if terminated or truncated:
-                if is_same_step:
-                    last = {"final_obs": _own(obs), "final_info": info}
-                    notes.append((index, last))
-                    self._begin(index, None, None, put, notes)
-                    continue
-                resets_next[index] = is_next_step
-            if info:
-                notes.append((index, info))
+            place += 1
         return notes
+
+    def _see_to(self, index: int, result: Any, rows: Rows, before: Rows, notes: Notes) -> None:
+        """A step that is not like most: an episode begins or ends, or the observation is not one array as it is."""
+        if result is None:
+            if index in self._broken:
+                self._cut_off(index, self._broken.pop(index), rows, before, notes)
+            else:
+                rows.rewards[index], rows.terminated[index], rows.truncated[index] = 0.0, False, False
+                self._begin(index, None, None, rows.writer(), notes)
+            return
+        obs, reward, terminated, truncated, info = result
+        rows.writer()(index, obs)
+        rows.rewards[index], rows.terminated[index], rows.truncated[index] = reward, terminated, truncated
+        if not isinstance(info, dict):
+            raise TypeError(f"step() gave a {type(info).__name__} as info, where a dict is expected")
+        info = dict(info)
+        self.lengths[index] += 1
+        if terminated or truncated:
+            if self.rules.autoreset is AutoresetMode.SAME_STEP:
+                notes.append((index, {"final_obs": _own(obs), "final_info": info}))
+                self._begin(index, None, None, rows.writer(), notes)
+                return
+            self._special[index] = self.rules.autoreset is AutoresetMode.NEXT_STEP
+        if info:
+            notes.append((index, info))
 
     def reset(
         self, which: Iterable[int], seeds: Sequence[int | None], options: dict[str, Any] | None, rows: Rows
@@ -156,13 +172,19 @@ class Stage:
         notes: Notes = []
         put = rows.writer()
         for index, seed in zip(which, seeds, strict=True):
-            self.heart(index)
+            self.called(index)
             self._broken.pop(index, None)
             if seed is not None:
                 self.bases[index], self.numbers[index] = seed, -1
             rows.rewards[index], rows.terminated[index], rows.truncated[index] = 0.0, False, False
             self._begin(index, seed, options, put, notes)
         return notes
+
+    def called(self, index: int) -> None:
+        """Says that an environment is being called."""
+        if self.beats is not None:
+            self.beats[0] += 1
+            self.beats[1] = self.first + index
 
     def _begin(
         self,
@@ -173,7 +195,7 @@ class Stage:
         notes: Notes,
     ) -> None:
         """An episode; if that fails and environments are restarted, in a new environment."""
-        self._resets_next[index] = False
+        self._special[index] = False
         while True:
             self.numbers[index] += 1
             base = self.bases[index]
@@ -185,8 +207,11 @@ class Stage:
             try:
                 obs, info = self.envs[index].reset(seed=seed, options=options)
                 put(index, obs)
+                if not isinstance(info, dict):
+                    raise TypeError(f"reset() gave a {type(info).__name__} as info, where a dict is expected")
             except (Exception, SystemExit) as error:
                 self._failed(index, "reset", error)
+                notes.append((index, {"fault": f"{type(error).__name__}: {error}"}))
                 seed = None
                 continue
             self._new.discard(index)
@@ -201,7 +226,7 @@ class Stage:
         if self.lengths[index] > 0:
             self._in_a_row[index] = 0
         self._in_a_row[index] += 1
-        fault = fault_of(self.first + index, doing, self.lengths[index] + (doing == "step"), error)
+        fault = fault_of(self.first + index, doing, int(self.lengths[index]) + (doing == "step"), error)
         if not self.rules.restarts:
             raise FaultError(fault) from error
         if self._in_a_row[index] > _MOST_IN_A_ROW:
@@ -226,7 +251,7 @@ class Stage:
             return
         rows.take_over(before, np.array([index]))
         notes.append((index, {"fault": why}))
-        self._resets_next[index] = self.rules.autoreset is AutoresetMode.NEXT_STEP
+        self._special[index] = self.rules.autoreset is AutoresetMode.NEXT_STEP
 
     def lose_episodes(self, which: Iterable[int], why: str) -> None:
         """These environments are new; the episodes that others believe them to be in end with the next step."""
@@ -234,7 +259,7 @@ class Stage:
             self.faults[index] += 1
             self._new.add(index)
             self._broken[index] = why
-            self._resets_next[index] = True
+            self._special[index] = True
 
     def close(self) -> None:
         """Whatever they raise: all are closed."""

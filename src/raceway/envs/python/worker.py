@@ -17,6 +17,7 @@ from raceway._core import Exchange, Patience, die_with_parent, usable_cpus
 from raceway.envs.python.actions import ActionReader
 from raceway.envs.python.board import RESET, Board, SharedUnpickler
 from raceway.envs.python.crew import Recruit
+from raceway.envs.python.faults import sendable
 from raceway.envs.python.inline import InlinePool, called, describe
 from raceway.envs.python.pool import PoolSettings
 from raceway.envs.python.restoring import Record, mark, restore
@@ -24,6 +25,8 @@ from raceway.envs.python.rows import Form, Rows
 from raceway.envs.python.stage import FaultError, Notes, Stage, fault_of
 
 _SPIN_US = 200.0
+_AT_ONCE_NS = 100_000
+"""How long the first of some environments may wait for the others, to be told together with them."""
 
 
 class Line:
@@ -61,6 +64,7 @@ class Worker:
         self._recruit = recruit
         self._stage = Stage(recruit.makers, recruit.first, recruit.rules)
         self._count = len(recruit.makers)
+        self._all = list(range(self._count))
         self._known: dict[int, Rows] = {}
         self._loose: dict[int, Any] = {}
         """Actions that have no fixed shape, by environment."""
@@ -68,6 +72,8 @@ class Worker:
         self._runner: Any = None
         self._args: tuple[Any, ...] = ()
         self._last_order = self._last_sent = 0
+        self._at_once = 1
+        """How many environments are stepped before that is told."""
 
     def made(self) -> dict[str, Any]:
         """For the pool: what the environments are, and how they differ."""
@@ -88,15 +94,7 @@ class Worker:
         self._sent = _view(self._board.sent[worker : worker + 1])
         self._order = _view(self._board.order)
         self._done = _view(self._board.done[worker : worker + 1])
-        beats = _view(self._board.beats[worker])
-        count = 0
-
-        def beat(index: int) -> None:
-            nonlocal count
-            count += 1
-            beats[0], beats[1] = count, first + index
-
-        self._stage.heart = beat
+        self._stage.beats = self._board.beats[worker]
 
     # The loop.
 
@@ -133,8 +131,8 @@ class Worker:
             except FaultError as error:
                 self._line.say("fault", error.fault)
                 self._line.say("reply", None)
-            except Exception as error:
-                self._line.say("fault", fault_of(self._recruit.first, name, 0, error))
+            except (Exception, SystemExit) as error:
+                self._line.say("error", sendable(error))
                 self._line.say("reply", None)
         return bool(messages)
 
@@ -148,7 +146,7 @@ class Worker:
             self._known[place] = Rows(self._own_form, [array[self._own] for array in arrays])
         return self._known[place]
 
-    def _taken(self, which: Sequence[int]) -> Sequence[Any]:
+    def _taken(self, which: Sequence[int]) -> list[Any]:
         """The actions of some environments, as they lie on the board: copied, since they may be kept."""
         if self._actions.leaves is None:
             return [self._loose.pop(index) for index in which]
@@ -160,26 +158,31 @@ class Worker:
     def _step_all(self) -> None:
         _, place, before = self._order.tolist()
         rows, last = self._rows(place), self._rows(before)
-        which = range(self._count)
+        which = self._all
         self._tell(lambda: self._stage.step(which, self._taken(which), rows, last), which, rows)
         self._done[0] = self._last_order
         self._board.tally.add(self._count)
 
     def _step_pending(self) -> None:
-        """One after the other, each told as soon as it is done: somebody may wait for it."""
-        pending, finished, tally = self._board.pending[self._own], self._board.finished[self._own], self._board.tally
+        """Some after the other, told as soon as they are done: somebody may wait for them."""
+        pending = self._board.pending[self._own]
         rows = self._rows(self._order[1])
         while len(waiting := np.flatnonzero(pending.copy())):  # the pool writes to it meanwhile
-            for index in waiting.tolist():
-                if pending[index] == RESET:
-                    seed = self._seeds[index]
-                    self._tell(lambda i=index, s=seed: self._stage.reset([i], [s], None, rows), [index], rows)
-                else:
-                    action = self._taken([index])
-                    self._tell(lambda i=index, a=action: self._stage.step([i], a, rows, rows), [index], rows)
-                pending[index] = 0
-                finished[index] = perf_counter_ns()
-                tally.add(1)
+            self._hear()  # actions may come as messages
+            resets = pending[waiting[0]] == RESET
+            some = waiting[pending[waiting] == pending[waiting[0]]][: self._at_once].tolist()
+            start = perf_counter_ns()
+            if resets:
+                seeds = [self._seeds[index] for index in some]
+                self._tell(lambda i=some, s=seeds: self._stage.reset(i, s, None, rows), some, rows)
+            else:
+                actions = self._taken(some)
+                self._tell(lambda i=some, a=actions: self._stage.step(i, a, rows, rows), some, rows)
+            now = perf_counter_ns()
+            pending[some] = 0
+            self._board.finished[self._own][some] = now
+            self._board.tally.add(len(some))
+            self._at_once = max(1, min(2 * self._at_once, _AT_ONCE_NS * len(some) // (now - start + 1)))
 
     def _tell(self, do: Any, which: Sequence[int], rows: Rows) -> None:
         """Does something, and passes on what cannot be written in rows."""
@@ -228,7 +231,7 @@ class Worker:
         self._line.say("reply", [called(env, name, args, kwargs) for env in self._stage.envs])
 
     def on_set_attr(self, name: str, values: Sequence[Any]) -> None:
-        for env, value in zip(self._stage.envs, values, strict=True):
+        for env, value in zip(self._stage.envs, values[self._own], strict=True):
             env.set_wrapper_attr(name, value)
         self._line.say("reply", None)
 
@@ -251,8 +254,8 @@ class Worker:
     def on_install(self, runner: bytes) -> None:
         self._runner = pickle.loads(runner)
         recruit = self._recruit
-        settings = PoolSettings(type(self._runner).__name__, recruit.makers, recruit.rules)
-        self._inline = InlinePool(settings, recruit.first, self._stage)
+        settings = PoolSettings(recruit.name, recruit.makers, recruit.rules, writes_log=False)
+        self._inline = InlinePool(settings, recruit.first, self._stage, self._exchange.host - 1)
         self._runner.open(self._inline, recruit.first)
         self._line.say("reply", None)
 

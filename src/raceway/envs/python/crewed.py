@@ -1,0 +1,261 @@
+"""A pool whose environments are in worker processes: how it speaks with them, and what it does when one is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from raceway.envs.python.board import Board, size_of
+from raceway.envs.python.crew import Crew, LostError, Recruit
+from raceway.envs.python.faults import env_error, hung_error, lost_error
+from raceway.envs.python.leaves import fingerprint
+from raceway.envs.python.pool import PoolSettings, PythonPool
+from raceway.envs.python.restoring import Record
+from raceway.envs.python.rows import Rows
+from raceway.envs.python.stage import Notes
+
+_MOST_IN_A_ROW = 5
+"""Restarts of a worker before it has finished anything."""
+
+
+class CrewedPool(PythonPool):
+    """Several environments in each worker, which is started again when it is lost, if that is wanted."""
+
+    def __init__(
+        self, settings: PoolSettings, num_workers: int, worker_timeout: float | None = None, cpus: Sequence[int] = ()
+    ) -> None:
+        """`cpus`: those that workers are tied to, one each; none: they are not."""
+        super().__init__(settings)
+        self.num_workers = num_workers
+        self._timeout_s = worker_timeout
+        bounds = [worker * self.num_envs // num_workers for worker in range(num_workers + 1)]
+        self.ranges = [range(first, end) for first, end in pairwise(bounds)]
+        """Which environments each worker has."""
+        self._home = np.repeat(np.arange(num_workers), [len(envs) for envs in self.ranges])
+        self._runner: bytes | None = None
+        self._where: list[Record] = []
+        """Where every environment was when the last run ended."""
+        self.restarts = 0
+        """How many workers were started again."""
+        self._in_a_row = [0] * num_workers
+        self._is_broken: Exception | None = None
+        """Why it can do nothing any more."""
+        self._is_interrupted = False
+        recruits = []
+        for worker, envs in enumerate(self.ranges):
+            cpu = cpus[worker % len(cpus)] if cpus else None
+            recruits.append(
+                Recruit(settings.name, settings.makers[envs.start : envs.stop], envs.start, settings.rules, cpu)
+            )
+        self._crew = Crew(recruits, worker_timeout)
+        try:
+            self._set_up()
+        except BaseException:
+            self._crew.close()
+            self.closed = True
+            raise
+        self._notice_slow_spaces()
+
+    def _set_up(self) -> None:
+        everyone = range(self.num_workers)
+        try:
+            told = self._crew.replies(everyone)
+        except LostError as lost:
+            raise self._error_of(lost) from None
+        self._raise_faults()
+        first = told[0]["description"]
+        for worker, its in enumerate(told):
+            description = its["description"]
+            difference = its["difference"]
+            for name in ("observation_space", "action_space"):
+                if (space := getattr(description, name)) != getattr(first, name) and not difference:
+                    env = self.ranges[worker].start
+                    difference = f"environment {env} has the {name} {space}, environment 0 {getattr(first, name)}"
+            if difference:
+                raise ValueError(f"{self._settings.name}: {difference}. In one pool they must be equal.")
+        self._describe(first)
+        leaves = self._actions.leaves or []
+        size = size_of(self.num_envs, self.num_workers, leaves)
+        self._board_memory = self._crew.exchange.lease(size)
+        self._board_memory[:] = 0
+        self._board_place = self._place_of(self._board_memory)
+        self._board = Board(self._crew.exchange, self._board_place, self.num_envs, self.num_workers, leaves)
+        self._crew.beats = self._board.beats
+        self._number = 0
+        self._ask_all("set_up", self._board_place, self.num_envs, self.num_workers, 0)
+
+    def _place_of(self, memory: np.ndarray) -> int:
+        place = self._crew.exchange.place_of(memory)
+        assert place is not None
+        return place
+
+    # What workers are asked.
+
+    def _have_done(
+        self,
+        workers: Iterable[int],
+        ask: Callable[[int], None],
+        ask_again: Callable[[int], None] | None = None,
+        *,
+        anew: bool = False,
+        watches: bool = True,
+    ) -> list[Any]:
+        """Asks workers something; those that are lost before they answer are asked again when they are back."""
+        asked = list(workers)
+        for worker in asked:
+            ask(worker)
+        silent = self._crew.silent(asked)
+        self._get_through(lambda: not silent(), silent, ask_again or ask, anew=anew, watches=watches)
+        return self._crew.replies(asked)
+
+    def _ask_all(self, *message: Any) -> list[Any]:
+        self._require_open()
+        everyone = range(self.num_workers)
+        return self._have_done(everyone, lambda worker: self._crew.tell(worker, *message), watches=False)
+
+    def _get_through(
+        self,
+        is_done: Callable[[], bool],
+        busy: Callable[[], list[int]],
+        redo: Callable[[int], None],
+        deadline: float | None = None,
+        *,
+        anew: bool = False,
+        watches: bool = True,
+    ) -> bool:
+        """Waits, and brings workers back that are lost on the way. `anew`: all episodes begin anyway."""
+        crew = self._crew
+        crew.rest()
+        while True:
+            try:
+                if not crew.wait(is_done, busy, deadline, watches=watches):
+                    return False
+                break
+            except LostError as lost:
+                self._heal(lost, anew)
+                redo(lost.worker)
+            except KeyboardInterrupt:  # what the workers do now has no reader
+                self._is_interrupted, self._is_steady = True, False
+                raise
+        if crew.faults or crew.errors:
+            self._raise_faults()
+        if self.restarts:
+            self._in_a_row = [0] * self.num_workers
+        return True
+
+    # What goes wrong.
+
+    def _heal(self, lost: LostError, anew: bool) -> None:
+        """A new worker in the place of one that is lost, its environments where they were if that can be."""
+        worker = lost.worker
+        error = self._error_of(lost)
+        self._in_a_row[worker] += 1
+        if not self._rules.restarts or self._in_a_row[worker] > _MOST_IN_A_ROW:
+            self._is_broken, self._is_steady = error, False
+            raise error
+        self.restarts += 1
+        try:
+            self._replace(worker)
+            if not anew:
+                gone = self._restored(worker) if self._rules.episode_seeds else list(self.ranges[worker])
+                self._crew.ask(worker, "lose", gone, str(error).partition(" Make a new pool")[0])
+            self._raise_faults()
+        except LostError as again:
+            self._heal(again, anew)
+
+    def _replace(self, worker: int) -> None:
+        """A new process with new environments."""
+        crew = self._crew
+        crew.replace(worker)
+        crew.replies([worker])
+        self._raise_faults()
+        crew.ask(worker, "set_up", self._board_place, self.num_envs, self.num_workers, self._number)
+        if self._runner is not None:
+            crew.ask(worker, "install", self._runner)
+        self._raise_faults()
+
+    def _recover(self) -> None:
+        """Ends what the workers were in the middle of when the caller was interrupted."""
+        if not self._is_interrupted or self.closed:
+            return
+        for worker in range(self.num_workers):
+            self._replace(worker)
+        self._drop_finished()
+        self._in_flight[:] = self._is_interrupted = False
+
+    def _drop_finished(self) -> None:
+        """Forgets what workers have done and said."""
+        self._board.pending[:] = 0
+        self._board.finished[:] = 0
+        self._board.tally.clear()
+        self._crew.notes.clear()
+        self._crew.objects.clear()
+
+    def _restored(self, worker: int) -> list[int]:
+        """Those environments of a new worker that could not be brought to where they were."""
+        envs, rows = self.ranges[worker], self._rows
+        records = []
+        for env in envs:
+            if self._where:
+                own = self._where[env]
+            else:
+                own = {"hash": fingerprint(rows.observation(env), self._form.leaves), "state": None, "obs": None}
+            records.append({**self._log.record(env), **own})
+        there = self._new_rows()
+        lost: list[int] = self._crew.ask(worker, "restore", records, there.place, watches=True)
+        rows.take_over(there, np.array([env for env in envs if env not in lost], np.int64))
+        return lost
+
+    def _error_of(self, lost: LostError) -> Exception:
+        worker, name, board = lost.worker, self._settings.name, getattr(self, "_board", None)
+        at = int(board.beats[worker, 1]) if board is not None and board.beats[worker, 0] else None
+        if lost.is_hung:
+            assert self._timeout_s is not None
+            pid = self._crew.pid(worker)
+            self._crew.kill(worker)
+            return hung_error(name, worker, pid, at, self._timeout_s)
+        return lost_error(name, worker, self.ranges[worker], lost.how, at)
+
+    def _raise_faults(self) -> None:
+        """Of several, that of the first environment."""
+        if self._crew.errors:
+            errors, self._crew.errors = self._crew.errors, []
+            self._crew.faults.clear()
+            raise errors[0]
+        if not self._crew.faults:
+            return
+        worker, fault = min(self._crew.faults, key=lambda each: each[1].env)
+        for _, each in self._crew.faults:
+            if each.env >= 0:
+                self._is_reset[each.env] = self._in_flight[each.env] = False
+                if hasattr(self, "_board"):
+                    self._board.finished[each.env] = 0
+        self._crew.faults.clear()
+        self._crew.notes.clear()
+        raise env_error(self._settings.name, fault, worker, self._crew.pid(worker))
+
+    def _require_open(self) -> None:
+        super()._require_open()
+        if self._is_broken is not None:
+            raise type(self._is_broken)(*self._is_broken.args)
+        if self._is_interrupted:
+            raise ResetNeeded("the last call was interrupted in the middle of it. Call reset() first.")
+        if not self._crew.is_ours:
+            raise RuntimeError("this pool was made before a fork; its workers are the parent's. Make it in the child.")
+
+    def _taken_notes(self, rows: Rows, which: Iterable[int]) -> Notes:
+        """What the workers said of some environments, in the order of these."""
+        crew = self._crew
+        if crew.objects:
+            for env in [env for env in which if env in crew.objects]:
+                rows.objects[env] = crew.objects.pop(env)
+        if not crew.notes:
+            return []
+        wanted = set(which)
+        taken = [note for note in crew.notes if note[0] in wanted]
+        crew.notes = [note for note in crew.notes if note[0] not in wanted]
+        return sorted(taken, key=lambda note: note[0])
