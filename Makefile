@@ -7,6 +7,7 @@ PEERS := benchmarks/.venv
 RAY := benchmarks/.venv-ray
 RL := benchmarks/.venv-rl
 RLLIB := benchmarks/.venv-rllib
+PUFFER := benchmarks/.venv-puffer
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))
@@ -17,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NO_ASLR := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 CTEST := $(BIN)/ctest --output-on-failure --test-dir
 
-.PHONY: help check train test test-all lint format bench bench-graph bench-train bench-algorithms sanitize clean
+.PHONY: help check train test test-all lint format bench bench-graph bench-train bench-python bench-algorithms sanitize clean
 help:
 	@echo "make train     build, then train CartPole-v1 until it is solved, while you watch"
 	@echo "make test      build, then the C++ and Python tests"
@@ -26,6 +27,7 @@ help:
 	@echo "make format    put the formatting right"
 	@echo "make bench     measure against envpool, Gymnasium and Ray (about 35 minutes), write the README's tables"
 	@echo "make bench-train  measure training against SB3, SBX, RLlib and JAX over envpool (about 25 minutes)"
+	@echo "make bench-python  measure Python environments against Gymnasium, SB3 and PufferLib (about 10 minutes)"
 	@echo "make bench-algorithms  measure checkpoints, schedules and algorithms (about 20 minutes), write their pages"
 	@echo "make sanitize  the C++ tests under the thread and address sanitizers"
 
@@ -63,7 +65,7 @@ test: $(READY) build/tests-
 
 test-all: $(READY) build/tests- sanitize
 	$(CTEST) build/tests-
-	$(BIN)/python -m pytest
+	RACEWAY_TEST_ALL=1 $(BIN)/python -m pytest
 
 sanitize: build/tests-thread build/tests-address
 	$(NO_ASLR) $(CTEST) build/tests-thread
@@ -103,6 +105,15 @@ $(RLLIB)/.ready: benchmarks/rllib.txt | check
 	$(RLLIB)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/rllib.txt
 	@touch $@
 
+# Without PufferLib's own environments its setup.py asks for a list of them that it has not made: a line in a .pth file,
+# which every start of that Python reads, makes it.
+$(PUFFER)/.ready: benchmarks/puffer.txt | check
+	$(PYTHON) -m venv $(PUFFER)
+	$(PUFFER)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/puffer.txt
+	echo 'import builtins; builtins.c_extension_paths = []' > $$($(PUFFER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/without_ocean.pth
+	NO_OCEAN=1 NO_TRAIN=1 $(PUFFER)/bin/python -m pip --disable-pip-version-check --quiet install --no-build-isolation --no-deps pufferlib==3.0.0
+	@touch $@
+
 bench: $(READY) $(PEERS)/.ready bench-graph
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.table
@@ -118,6 +129,13 @@ bench-train: $(READY) $(RL)/.ready $(RLLIB)/.ready
 	$(BIN)/python -m benchmarks.train
 	$(BIN)/python -m benchmarks.table
 
+# Python environments in worker processes (about 10 minutes). PufferLib is left out where it does not install.
+bench-python: $(READY) $(PEERS)/.ready $(RL)/.ready
+	@$(MAKE) --no-print-directory $(PUFFER)/.ready || echo "PufferLib does not install here: it is left out." >&2
+	$(BIN)/python -m benchmarks.python_environments
+	$(BIN)/python -m benchmarks.table
+	$(BIN)/python -m benchmarks.pages
+
 # What checkpoints cost, the schedules beside each other, what the algorithms reach (about 20 minutes).
 bench-algorithms: $(READY)
 	$(BIN)/python -m benchmarks.checkpoints
@@ -127,4 +145,4 @@ bench-algorithms: $(READY)
 	$(BIN)/python -m benchmarks.pages
 
 clean:
-	rm -rf build $(VENV) $(PEERS) $(RAY) $(RL) $(RLLIB)
+	rm -rf build $(VENV) $(PEERS) $(RAY) $(RL) $(RLLIB) $(PUFFER)

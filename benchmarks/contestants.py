@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import import_module, metadata
 from itertools import cycle, islice
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.own_native import own_cart_pole
 from benchmarks.tasks import ACTIONS, GYMNASIUM_NAMES, MUJOCO
 from benchmarks.turns import Contestant, Turn, serve
 
@@ -88,8 +89,19 @@ def raceway_sync(setting: Setting) -> Turn:
     return stepping(_raceway_pool(setting), setting)
 
 
+def raceway_own(setting: Setting) -> Turn:
+    """The same task from a header, as a user's own is."""
+    assert setting.task == "CartPole-v1", setting.task
+    return stepping(import_module("raceway").make(str(own_cart_pole()), setting.num_envs, seed=0), setting)
+
+
 def raceway_async(setting: Setting) -> Turn:
-    """Raceway's pool with first-ready batches.
+    """Raceway's pool with first-ready batches."""
+    return batches(_raceway_pool(setting), setting)
+
+
+def batches(env: Any, setting: Setting) -> Turn:
+    """Turns of `env.send` and `env.recv`.
 
     A turn begins and ends with every environment waiting for an action: what is computed between turns would
     otherwise be counted but not timed.
@@ -97,7 +109,7 @@ def raceway_async(setting: Setting) -> Turn:
     batch = setting.batch_size
     if batch is None or setting.num_envs % batch:
         raise ValueError(f"Async turns need num_envs in whole batches, got {setting.num_envs} and {batch}.")
-    env, actions = _raceway_pool(setting), Actions(setting.task, batch)
+    actions = Actions(setting.task, batch)
     in_flight = setting.num_envs // batch
     env.async_reset()
     idle = [env.recv()[4]["env_id"].copy() for _ in range(in_flight)]
@@ -157,9 +169,13 @@ def gymnasium_numpy(setting: Setting) -> Turn:
     return stepping(_gymnasium(setting, "vector_entry_point"), setting)
 
 
+Kinds = Mapping[str, tuple[Callable[[Setting], Turn], tuple[str, ...]]]
+"""By name: what makes a contestant ready for a setting, and the packages that it shows the versions of."""
+
 # Libraries are imported by name: each lives only in the virtual environment of the contestant that needs it.
-KINDS: dict[str, tuple[Callable[[Setting], Turn], tuple[str, ...]]] = {
+KINDS: Kinds = {
     "raceway": (raceway_sync, ("raceway", "gymnasium", "numpy")),
+    "raceway own": (raceway_own, ("raceway", "gymnasium", "numpy")),
     "raceway async": (raceway_async, ("raceway", "gymnasium", "numpy")),
     "bare loop": (bare_loop, ("raceway", "numpy")),
     "envpool": (envpool_sync, ("envpool", "gymnasium", "numpy")),
@@ -186,10 +202,10 @@ def _gymnasium(setting: Setting, mode: str, **kwargs: Any) -> Any:
     return make_vec(name, setting.num_envs, vectorization_mode=mode, **kwargs, **setting.env_kwargs)
 
 
-def main() -> None:
+def serve_kinds(kinds: Kinds) -> None:
     """Serves the setting given as the only argument."""
     setting = Setting(**json.loads(sys.argv[1]))
-    set_up, packages = KINDS[setting.kind]
+    set_up, packages = kinds[setting.kind]
     if setting.task in MUJOCO and setting.kind != "envpool":  # which has an engine of its own inside, MuJoCo 3.6.0
         packages = (*packages, "mujoco")
     warnings.simplefilter("ignore")  # an old version number or a space's precision is no news here
@@ -197,7 +213,7 @@ def main() -> None:
 
     def ready() -> tuple[Turn, dict[str, Any]]:
         for name in packages:
-            import_module(name)
+            import_module(name.replace("-", "_"))
         start = time.perf_counter()
         turn = set_up(setting)
         return turn, {"versions": versions, "create_s": time.perf_counter() - start}
@@ -208,4 +224,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve_kinds(KINDS)

@@ -9,25 +9,30 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from benchmarks import python_tasks
 from benchmarks.train_settings import CLIP, ENTROPY, HIDDEN, MAX_GRADIENT, VALUE, Rounds, Setting, serve_rounds, timed
 from benchmarks.turns import Turn
 
 
 def make_envs(setting: Setting, vector: str) -> Any:
     """`make_vec_env`, whose environments know their episodes' returns."""
+    task: str | type = setting.task
+    kwargs: dict[str, Any] = {"disable_env_checker": True}
+    if setting.work:
+        task, kwargs = python_tasks.OWN[setting.task.rpartition(":")[2]], setting.env_kwargs
     make_vec_env = import_module("stable_baselines3.common.env_util").make_vec_env
     vectors = import_module("stable_baselines3.common.vec_env")
     # Forked, which is done at once: nobody has threads yet.
-    chosen, kwargs = {"dummy": (vectors.DummyVecEnv, {}), "subproc": (vectors.SubprocVecEnv, {"start_method": "fork"})}[
+    chosen, how = {"dummy": (vectors.DummyVecEnv, {}), "subproc": (vectors.SubprocVecEnv, {"start_method": "fork"})}[
         vector
     ]
     return make_vec_env(
-        setting.task,
+        task,
         n_envs=setting.num_envs,
         seed=0,
-        env_kwargs={"disable_env_checker": True},
+        env_kwargs=kwargs,
         vec_env_cls=chosen,
-        vec_env_kwargs=kwargs,
+        vec_env_kwargs=how,
     )
 
 

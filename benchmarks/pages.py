@@ -1,7 +1,7 @@
 """Puts what the code knows into the pages: `python -m benchmarks.pages`, or `--check` to see whether it is there.
 
 Hyperparameters with their defaults, meanings and other names come from the dataclasses, results from presets.json,
-benchmarks/results/learning and benchmarks/results/algorithms: nothing there that could grow old is typed.
+benchmarks/results/learning, algorithms and python_environments: nothing there that could grow old is typed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import Any
 
 from benchmarks import checkpoints
 from benchmarks.algorithm_tables import corrections_tables, schedules_tables
-from benchmarks.table import markdown_table, with_tables
+from benchmarks.python_tables import rates_tables
+from benchmarks.results import RESULTS
+from benchmarks.table import SUBFOLDER, load_results, markdown_table, with_tables
 from raceway.algos.configs import A2CConfig, ImpalaConfig, NetworkConfig, PPOConfig, PQNConfig
 from raceway.algos.hyperparameters import ALIASES
 from raceway.report.words import clock, count, number
@@ -131,6 +133,12 @@ def renewed_resuming(page: str) -> str:
     return with_tables(page, checkpoints.tables(record) if record else NOTHING, "checkpoints")
 
 
+def renewed_process_lane(page: str) -> str:
+    """That of Python environments in processes."""
+    sections = load_results(RESULTS / SUBFOLDER)
+    return with_tables(page, rates_tables(sections) if sections else NOTHING, "python")
+
+
 def _with_algorithm(page: str, kind: type, algo: str) -> str:
     page = with_tables(page, settings_table(kind, ALIASES), "hyperparameters")
     return with_tables(page, results_table([each for each in presets() if each.algo == algo]), "results")
@@ -147,6 +155,7 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     Path("docs/pqn.md"): renewed_pqn,
     Path("docs/schedules.md"): renewed_schedules,
     Path("docs/resuming.md"): renewed_resuming,
+    Path("docs/process-lane.md"): renewed_process_lane,
 }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.contestants import Setting
@@ -19,13 +19,15 @@ class Question:
     """Who runs what, and which ratios are asked for. The limit runs along with every question."""
 
     words: str
-    settings: dict[str, Setting]
+    settings: Mapping[str, Setting]
     """Contestants by name; the first is the one whose rate stands for the question."""
     pairs: tuple[Pair, ...]
     share_target: float | None = None
     """The least share of the limit that the first contestant must reach."""
     plan: Plan | None = None
     """How much is measured, where it is not what the bench measures of everything."""
+    limit: str = LIMIT
+    """The kind of contestant that is the limit."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +43,23 @@ class Bench:
     """Environments in a batch, where every task is measured."""
     match: str = ""
     """Only questions whose words have this are asked."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Interpreters of further peers, by how the names of their kinds begin."""
 
     def answer(self, question: Question) -> Experiment:
         """Measures one question."""
         first, setting = next(iter(question.settings.items()))
-        limit = Setting(LIMIT, setting.task, setting.num_envs, env_kwargs=setting.env_kwargs)
+        limit = replace(setting, kind=question.limit, batch_size=None, num_workers=None, fresh=False)
         contestants = [
             setting.contestant(name, self.interpreter(setting.kind))
-            for name, setting in {**question.settings, LIMIT: limit}.items()
+            for name, setting in {**question.settings, question.limit: limit}.items()
         ]
         plan = question.plan or self.plan
         measurement = measure(contestants, plan)
-        pairs = (*question.pairs, Pair(first, LIMIT, question.share_target))
-        comparisons = [compare(measurement.rates, pair, limit=LIMIT) for pair in pairs]
-        return Experiment(
-            question.words, first, LIMIT, measurement, comparisons, setting.task, setting.num_envs, question.plan
-        )
+        pairs = (*question.pairs, Pair(first, question.limit, question.share_target))
+        comparisons = [compare(measurement.rates, pair, limit=question.limit) for pair in pairs]
+        task = (setting.task, setting.num_envs)
+        return Experiment(question.words, first, question.limit, measurement, comparisons, *task, question.plan)
 
     def section(self, name: str, title: str, about: str, order: int, questions: Sequence[Question]) -> Section:
         """Measures a section's questions, one after the other."""
@@ -69,6 +72,9 @@ class Bench:
 
     def interpreter(self, kind: str) -> str:
         """The Python that has this contestant's libraries: ours, or the peers'."""
+        for first, path in self.others.items():
+            if kind.startswith(first):
+                return path
         return self.peers if kind.startswith(("envpool", "gymnasium")) else sys.executable
 
 

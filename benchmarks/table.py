@@ -1,6 +1,7 @@
 """Puts the measured numbers into README.md: `python -m benchmarks.table`, or `--check` to see whether they are there.
 
-Tables are generated from benchmarks/results/*.json and from nothing else, so that no number is ever typed.
+Tables are generated from benchmarks/results/*.json and those of python_environments beside them, and from nothing
+else, so that no number is ever typed.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from benchmarks.paired import short_number
 from benchmarks.results import RESULTS
 
 README = Path("README.md")
-BLOCKS = ("benchmarks", "mujoco", "graph", "train")
-NOTHING = "Nothing is measured yet: `make bench` and `make bench-train` do it."
+BLOCKS = ("benchmarks", "mujoco", "python", "graph", "train")
+NOTHING = "Nothing is measured yet: `make bench`, `make bench-python` and `make bench-train` do it."
 LIMIT_HEADING = "share of the limit"
 HOW_TO_READ = """\
 Numbers are environment steps per second with random actions, the Python call included. A cell is a ratio: how many \
@@ -31,12 +32,24 @@ between."""
 HOW_TO_READ_TRAINING = """\
 A cell is a ratio, as above. Everybody has the same hyperparameters and the same networks (64 x 64, tanh, actor and \
 critic apart), and nothing is normalised or evaluated. *raceway* is the concurrent schedule."""
-INTRODUCTIONS = {"benchmarks": HOW_TO_READ, "graph": HOW_TO_READ_GRAPHS, "train": HOW_TO_READ_TRAINING}
+HOW_TO_READ_PYTHON = """\
+A cell is a ratio, as above. Everybody steps the same Python environments; Raceway and PufferLib have two workers, \
+Gymnasium's AsyncVectorEnv and SB3's SubprocVecEnv a process for each environment. *Share of the limit* compares with \
+twice what one process does that steps the environments one by one in a bare Python loop, and nothing else."""
+INTRODUCTIONS = {
+    "benchmarks": HOW_TO_READ,
+    "python": HOW_TO_READ_PYTHON,
+    "graph": HOW_TO_READ_GRAPHS,
+    "train": HOW_TO_READ_TRAINING,
+}
+SUBFOLDER = "python_environments"
+"""Of the results: there, every section is one of these tables, too."""
 
 
 def load_results(folder: Path) -> list[dict[str, Any]]:
     """All sections, in the order that they are shown in."""
-    sections = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    paths = [*folder.glob("*.json"), *(folder / SUBFOLDER).glob("*.json")]
+    sections = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     return sorted(sections, key=lambda section: (section["order"], section["name"]))
 
 
@@ -101,14 +114,14 @@ def task_table(experiments: Sequence[dict[str, Any]]) -> tuple[list[str], list[l
     return ["", *header], [[task, *(row.get(name, "") for name in header)] for task, row in cells.items()]
 
 
-def machine_line(machine: dict[str, Any]) -> str:
+def machine_line(machine: Mapping[str, Any]) -> str:
     """Where and when, in one sentence."""
     cpus = f"{machine['cpus']} CPU{'s' if machine['cpus'] != 1 else ''}"
     system = f"Linux {machine['kernel']}, Python {machine['python']}"
     return f"Measured on {machine['cpu']}, {cpus}, {machine['memory_gib']:.0f} GiB, {system}, {machine['date']}."
 
 
-def versions_line(sections: Sequence[dict[str, Any]]) -> str:
+def versions_line(sections: Sequence[Mapping[str, Any]]) -> str:
     """Which versions of which libraries took part."""
     found = {
         f"{name} {version}"

@@ -64,7 +64,10 @@ MUJOCO: dict[str, Discrete | Continuous] = {
 # Computes (or waits) for a given time and nothing else: what a pool costs shows at a known price per step.
 SYNTHETIC: dict[str, Discrete | Continuous] = {"Busy-v0": Discrete(2)}
 
-ACTIONS = {**CLASSIC, **TOY, **MUJOCO, **SYNTHETIC}
+# Those of benchmarks/python_tasks.py.
+PYTHON: dict[str, Discrete | Continuous] = {"Work": Discrete(2), "Pictures": Discrete(2)}
+
+ACTIONS = {**CLASSIC, **TOY, **MUJOCO, **SYNTHETIC, **PYTHON}
 
 # Gymnasium 1.4 has only Taxi-v4, which by default is the same game.
 GYMNASIUM_NAMES = {"Taxi-v3": "Taxi-v4"}

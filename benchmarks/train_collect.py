@@ -1,25 +1,29 @@
 """Collection without learning: `python -m benchmarks.train_collect <setting as JSON>`.
 
-*raceway*: rounds of the native rollout, as a training run has them. *bare*: the same environments and the same policy
-in a bare C++ loop, one thread per CPU, which times itself and keeps nothing. Everybody's turns begin with a reset.
+*raceway*: rounds of the sampler that a training run would have. *bare*: the same environments and the same policy in a
+bare C++ loop, one thread per CPU, which times itself and keeps nothing. Everybody's turns begin with a reset. *loop*:
+Python environments in a bare Python loop, without a policy. *own*: as *raceway*, but CartPole comes from a header, as a
+user's own environment does.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from benchmarks.train_raceway import configuration
+from benchmarks.own_native import own_cart_pole
+from benchmarks.python_contestants import LIMIT, PythonSetting, python_loop
+from benchmarks.train_raceway import set_up_run
 from benchmarks.train_settings import Setting, serve_rounds, timed
 from benchmarks.turns import Turn
-from raceway import _core
+from raceway import _core, load_native
 from raceway.algos.rollout import Weights
 from raceway.envs.catalog import find_task, native_arguments
 from raceway.training import programs
-from raceway.training.environments import EnvSource
 from raceway.training.programs import Setup
 
 
@@ -78,8 +82,12 @@ def bare(setup: Setup, setting: Setting) -> Turn:
 
 
 def set_up(setting: Setting) -> Turn:
-    setup = Setup.of(configuration(setting, "serial"), EnvSource(setting.task))
-    return {"raceway": collect, "bare": bare}[setting.style](setup, setting)
+    if setting.style == "loop":
+        task = setting.task.rpartition(":")[2]
+        return python_loop(PythonSetting(LIMIT, task, setting.num_envs, env_kwargs=setting.env_kwargs))
+    if setting.style == "own":
+        setting = replace(setting, task=load_native(own_cart_pole()))
+    return (bare if setting.style == "bare" else collect)(set_up_run(setting, "serial"), setting)
 
 
 def main() -> None:

@@ -212,12 +212,16 @@ def first_round(setup: Setup, algorithm: Algorithm) -> Rollout:
     return rollout
 
 
+def set_up_run(setting: Setting, schedule: str) -> Setup:
+    """A run of the setting's task."""
+    config = configuration(setting, schedule, env_args=setting.env_kwargs)
+    return Setup.of(config, EnvSource(setting.task, setting.env_kwargs))
+
+
 def set_up(setting: Setting) -> Turn:
     if setting.style == "limit":
-        config = configuration(setting, "serial")
-        return limit(setting, Setup.of(config, EnvSource(setting.task)))
-    config = configuration(setting, setting.style)
-    return timed(setting, train(Setup.of(config, EnvSource(setting.task))))
+        return limit(setting, set_up_run(setting, "serial"))
+    return timed(setting, train(set_up_run(setting, setting.style)))
 
 
 def main() -> None:

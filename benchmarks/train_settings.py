@@ -56,6 +56,13 @@ class Setting:
     gae_lambda: float = 0.95
     style: str = ""
     """Which of the ways in which this kind can do it."""
+    work: int = 0
+    """Rounds of arithmetic in a step, where the task is one of benchmarks/python_tasks.py that computes."""
+
+    @property
+    def env_kwargs(self) -> dict[str, Any]:
+        """What the task is made with."""
+        return {"rounds": self.work} if self.work else {}
 
     @property
     def batch(self) -> int:

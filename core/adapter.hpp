@@ -7,7 +7,7 @@
 #include <exception>
 #include <new>
 
-#include "env.hpp"
+#include "parts.hpp"
 
 namespace raceway {
 
@@ -16,34 +16,23 @@ inline double seconds_now() {
 }
 
 template <class Env>
-class Adapter {
-  static constexpr std::size_t fault_count() {
-    if constexpr (requires { Env::kFaults; }) {
-      return Env::kFaults.size();
-    } else {
-      return 0;
-    }
-  }
-  static constexpr const char* const* fault_names() {
-    if constexpr (requires { Env::kFaults; }) {
-      return Env::kFaults.data();
-    } else {
-      return nullptr;
-    }
-  }
-  static constexpr std::size_t kNumFaults = fault_count();
-  static constexpr const char* const* kFaults = fault_names();
+class Adapter : public Parts<Env> {
+  using Base = Parts<Env>;
 
  public:
+  using Base::action_size, Base::made, Base::obs_size, Base::restart;
+  using Base::kHasInfo, Base::kHasPicture, Base::kNumFaults;
+  using Configuration = ConfigurationOf<Env>;
+
   static const raceway_table* table() {
     static const raceway_table kTable{
         RACEWAY_TABLE_VERSION,
         sizeof(raceway_table),
-        Env::kName,
-        Env::kParameters.size(),
-        Env::kParameters.data(),
-        Env::kOptions.size(),
-        Env::kOptions.data(),
+        Base::name(),
+        Base::parameters().size(),
+        Base::parameters().data(),
+        Base::options().size(),
+        Base::options().data(),
         sizeof(Env),
         alignof(Env),
         configure,
@@ -56,61 +45,17 @@ class Adapter {
         observe,
         save,
         load,
+        Base::picture_width(),
+        Base::picture_height(),
+        kHasPicture ? draw : nullptr,
     };
     return &kTable;
-  }
-
-  // Shared by environments with equal arguments.
-  struct Configuration {
-    explicit Configuration(const Arguments& arguments) : config(arguments), spaces(Env::spaces(config)) {
-      Env sample(config);
-      Describe describe;
-      sample.archive(describe);
-      state = std::move(describe.columns);
-      obs_views = views(spaces.observation);
-      info_views = views(spaces.info);
-      state_views = views(state);
-      layout = {spaces.container,  obs_views.size(),  obs_views.data(),   spaces.action.view(),
-                info_views.size(), info_views.data(), state_views.size(), state_views.data(),
-                kNumFaults,        kFaults,           spaces.step_s};
-    }
-    Configuration(const Configuration&) = delete;
-    Configuration& operator=(const Configuration&) = delete;
-
-    typename Env::Config config;
-    Spaces spaces;
-    std::vector<Column> state;
-    std::vector<raceway_column> obs_views, info_views, state_views;
-    raceway_layout layout{};
-
-   private:
-    static std::vector<raceway_column> views(const std::vector<Column>& columns) {
-      std::vector<raceway_column> result;
-      for (const auto& column : columns) result.push_back(column.view());
-      return result;
-    }
-  };
-
-  // How long rows of observations and actions are: fixed for the task, or by its arguments.
-  static std::size_t obs_size(const Env& env) {
-    if constexpr (requires { Env::kObsSize; }) {
-      return Env::kObsSize;
-    } else {
-      return env.obs_size();
-    }
-  }
-  static std::size_t action_size(const Env& env) {
-    if constexpr (requires { Env::kActionSize; }) {
-      return Env::kActionSize;
-    } else {
-      return env.action_size();
-    }
   }
 
   // Starts an episode.
   static void begin(Env& env, const raceway_batch& batch, std::size_t i, const double* options) {
     Random generator(batch.random[i]);
-    env.reset(generator, options);
+    restart(env, generator, options);
     batch.episodes[i].steps = 0;
     batch.episodes[i].status = RACEWAY_RUNNING;
     raceway_record& record = batch.records[i];
@@ -119,17 +64,10 @@ class Adapter {
     record.start_s = batch.episode_time ? seconds_now() : 0.0;
   }
 
-  static constexpr auto fallbacks() {
-    std::array<double, Env::kOptions.size() + 1> values{};
-    for (std::size_t i = 0; i < Env::kOptions.size(); ++i) values[i] = Env::kOptions[i].fallback;
-    return values;
-  }
-
  private:
   using Scalar = typename Env::Scalar;
   using Action = typename Env::Action;
-  static constexpr auto kFallbacks = fallbacks();
-  static constexpr bool kHasInfo = requires(const Env& env, InfoRow row) { env.info(row); };
+  static constexpr auto kFallbacks = Base::fallbacks();
 
   static void* configure(const raceway_value* values, std::size_t count, raceway_error* error) noexcept {
     try {
@@ -148,7 +86,7 @@ class Adapter {
 
   static std::int32_t construct(void* env, const void* configuration, raceway_error* error) noexcept {
     try {
-      new (env) Env(static_cast<const Configuration*>(configuration)->config);
+      new (env) Env(made(static_cast<const Configuration*>(configuration)->config));
       return 0;
     } catch (...) {
       return tell_current(error);
@@ -271,6 +209,19 @@ class Adapter {
       } catch (...) {  // it was so before: what can be done was done
       }
       return told;
+    }
+    return 0;
+  }
+
+  static std::int32_t draw([[maybe_unused]] const void* env, [[maybe_unused]] std::uint8_t* pixels,
+                           [[maybe_unused]] raceway_error* error) noexcept {
+    if constexpr (kHasPicture) {
+      try {
+        Picture picture(pixels, Base::picture_width(), Base::picture_height());
+        static_cast<const Env*>(env)->draw(picture);
+      } catch (...) {
+        return tell_current(error);
+      }
     }
     return 0;
   }

@@ -35,7 +35,7 @@ class BareShare {
         terminated_(end - begin),
         truncated_(end - begin) {
     envs_.reserve(end - begin);
-    for (std::size_t i = begin; i < end; ++i) envs_.emplace_back(configuration.config);
+    for (std::size_t i = begin; i < end; ++i) envs_.push_back(Adapter<Env>::made(configuration.config));
     if (envs_.empty()) return;  // more threads than environments
     obs_.resize(envs_.size() * Adapter<Env>::obs_size(envs_[0]));
     for (const auto& column : configuration.info_views) info_.emplace_back(envs_.size() * bytes_of(column));
@@ -44,7 +44,7 @@ class BareShare {
       const std::uint32_t seed = run.seed + static_cast<std::uint32_t>(begin + i);
       randoms_[i] = seeded({&seed, 1});
       Random random(randoms_[i]);
-      envs_[i].reset(random, kFallbacks.data());
+      Adapter<Env>::restart(envs_[i], random, kFallbacks.data());
     }
   }
 
@@ -65,7 +65,7 @@ class BareShare {
   void advance(std::size_t i, const typename Env::Action* action) {
     Random random(randoms_[i]);
     if (terminated_[i] || truncated_[i]) {
-      envs_[i].reset(random, kFallbacks.data());
+      Adapter<Env>::restart(envs_[i], random, kFallbacks.data());
       steps_[i] = 0;
       rewards_[i] = 0.0;
       terminated_[i] = truncated_[i] = 0;
@@ -109,7 +109,7 @@ class BarePolicyShare {
         steps_(end - begin),
         rewards_(end - begin) {
     envs_.reserve(end - begin);
-    for (std::size_t i = begin; i < end; ++i) envs_.emplace_back(configuration.config);
+    for (std::size_t i = begin; i < end; ++i) envs_.push_back(Adapter<Env>::made(configuration.config));
     if (envs_.empty()) return;
     obs_.resize(kMostRows * Adapter<Env>::obs_size(envs_[0]));
     actions_.resize(Adapter<Env>::action_size(envs_[0]));
@@ -122,7 +122,7 @@ class BarePolicyShare {
       const std::uint32_t seed = run.seed + static_cast<std::uint32_t>(begin + i);
       randoms_[i] = seeded({&seed, 1});
       Random random(randoms_[i]);
-      envs_[i].reset(random, kFallbacks.data());
+      Adapter<Env>::restart(envs_[i], random, kFallbacks.data());
     }
   }
 
@@ -163,7 +163,7 @@ class BarePolicyShare {
     const Step result = envs_[i].step(actions_.data(), random);
     rewards_[i] = result.reward;
     if (++steps_[i] == run_.limit || result.terminated) {
-      envs_[i].reset(random, kFallbacks.data());
+      Adapter<Env>::restart(envs_[i], random, kFallbacks.data());
       steps_[i] = 0;
     }
     show(first, row);

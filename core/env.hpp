@@ -3,23 +3,26 @@
 // One struct in one header:
 //
 //   struct MyTask {
-//     static constexpr const char* kName = "MyTask";
-//     static constexpr std::array kParameters{raceway_parameter{"gravity", RACEWAY_REAL, "9.8"}};
-//     static constexpr std::array kOptions{any_number("low", -0.05)};  // what reset(options=...) may set
+//     static constexpr const char* kName = "MyTask";               // for errors; a task of one's own has its id
+//     static constexpr std::array kParameters{raceway_parameter{"gravity", RACEWAY_REAL, "9.8"}};  // only if it has
+//     any static constexpr std::array kOptions{any_number("low", -0.05)};  // only if reset(options=...) may set any
 //     using Scalar = float;   // of the observation, as Gymnasium's API has it
 //     using Action = float;   // std::int64_t for a discrete one
 //     static constexpr std::size_t kObsSize = 4, kActionSize = 1;  // or, if arguments change them: members
 //                                                                  // obs_size() and action_size()
 //     static constexpr std::array kFaults{"..."};                  // only if a step can go wrong: see Step
 //
-//     struct Config { explicit Config(const Arguments&); ... };   // shared by environments with equal arguments
-//     static Spaces spaces(const Config&);
+//     struct Config { explicit Config(const Arguments&); ... };   // shared by environments with equal arguments.
+//     Without static Spaces spaces(const Config&);                        // one there is nothing in the two
+//     parentheses below
 //
 //     explicit MyTask(const Config&);
-//     void reset(Random&, const double* options);
+//     void reset(Random&, const double* options);                 // without options: reset(Random&)
 //     Step step(const Action*, Random&);
 //     template <class T> void observe(T* row) const;              // straight into the row it is given
 //     void info(InfoRow) const;                                   // only if spaces() names info columns
+//     void draw(Picture&) const;                                  // only if it has one: with kPictureWidth and
+//                                                                 // kPictureHeight (core/picture.hpp)
 //     template <class Archive> void archive(Archive&);            // names every part of the state, once; Within where
 //                                                                 // another value could be harmful
 //     std::string flaw() const;                                   // only if more than ranges can be wrong with a

@@ -322,6 +322,12 @@ void Pool::load(std::size_t env, const void* row) {
   }
 }
 
+void Pool::draw(std::size_t env, std::uint8_t* pixels) const {
+  raceway_error error{};
+  if (table_.draw(env_at(env), pixels, &error) == 0) return;
+  throw EnvError("environment " + std::to_string(env) + " could not be drawn: " + error.text);
+}
+
 void Pool::states_changed() {
   all_started_ = std::all_of(episodes_.begin(), episodes_.end(),
                              [](const raceway_episode& episode) { return episode.status != RACEWAY_FRESH; });

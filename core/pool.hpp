@@ -140,6 +140,8 @@ class Pool {
   void save(std::size_t env, void* row) const;
   void load(std::size_t env, const void* row);
   void states_changed();  // after load() and after writing episodes
+  // The table's picture of an environment that has been reset.
+  void draw(std::size_t env, std::uint8_t* pixels) const;
 
   // No call is taken after this, and what nobody has begun is dropped. close() waits for the threads: it is false if an
   // environment's step did not end by the deadline, and then the pool must never be destroyed.

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RACEWAY_TABLE_VERSION 2
+#define RACEWAY_TABLE_VERSION 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -187,7 +187,30 @@ typedef struct raceway_table {
   /* `row` holds the state columns one after the other, unpadded. A refused row leaves the environment as it was. */
   void (*save)(const void* env, void* row);
   int32_t (*load)(void* env, const void* row, raceway_error* error);
+
+  /* Draws the environment as it is: rows from the top, red, green and blue bytes. Null: it has no picture. */
+  int32_t picture_width, picture_height;
+  int32_t (*draw)(const void* env, uint8_t* pixels, raceway_error* error);
 } raceway_table;
+
+/* What the pool's side gives to an environment that was compiled on its own, which is linked with nothing. */
+typedef struct raceway_host {
+  uint32_t version;
+  double (*standard_normal)(raceway_random* random); /* as NumPy draws it */
+} raceway_host;
+
+/* What such an environment gives to the pool's side. The version comes first, whatever follows in it. */
+typedef struct raceway_library {
+  uint32_t version;
+  uint32_t library_size;
+  const char* id;            /* such as "MyTask-v0" */
+  int64_t max_episode_steps; /* 0: no limit */
+  const raceway_table* table;
+} raceway_library;
+
+/* The one symbol that its library exports. */
+#define RACEWAY_LIBRARY_SYMBOL "raceway_native_library"
+typedef const raceway_library* (*raceway_open_library)(const raceway_host* host);
 
 #ifdef __cplusplus
 }

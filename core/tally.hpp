@@ -22,10 +22,14 @@ class Tally {
   void clear() { done_.store(0, std::memory_order_seq_cst); }
   std::int64_t done() const { return done_.load(std::memory_order_seq_cst); }
 
+  // The number of what is to be done: who sees it also sees all that was written before.
+  void issue(std::int64_t number) { issued_.store(number, std::memory_order_release); }
+  std::int64_t issued() const { return issued_.load(std::memory_order_acquire); }
+
  private:
-  std::atomic<std::int64_t> done_{0}, wanted_{0};
+  std::atomic<std::int64_t> done_{0}, wanted_{0}, issued_{0};
 };
-static_assert(std::atomic<std::int64_t>::is_always_lock_free && sizeof(Tally) == 16);
+static_assert(std::atomic<std::int64_t>::is_always_lock_free && sizeof(Tally) == 24);
 static_assert(std::is_standard_layout_v<Tally> && std::is_trivially_destructible_v<Tally>);
 
 }  // namespace raceway

@@ -1,4 +1,4 @@
-// The built-in tasks by name.
+// Tasks by name: those that are built in, and those of libraries that were loaded.
 #pragma once
 
 #include <string>
@@ -16,10 +16,12 @@ struct Task {
   std::int64_t max_episode_steps;  // 0: no limit
   // Keyword arguments that the name stands for, their values written as Python would.
   std::vector<std::pair<const char*, const char*>> preset;
-  double (*bare_loop)(const Arguments&, const BareRun&);
-  double (*bare_policy_loop)(const Arguments&, const BareRun&, const Network&);
+  // Null for those of libraries.
+  double (*bare_loop)(const Arguments&, const BareRun&) = nullptr;
+  double (*bare_policy_loop)(const Arguments&, const BareRun&, const Network&) = nullptr;
 };
 
+// Those that are built in.
 const std::vector<Task>& tasks();
 
 }  // namespace raceway

@@ -13,9 +13,13 @@ from pathlib import Path
 
 import pytest
 
+import raceway
 from raceway.cli import main
 from raceway.cli.options import parse
 from raceway.cli.train import take_options
+from raceway.envs.new import new
+from raceway.envs.user_native import is_path
+from raceway.errors import NativeEnvError
 from raceway.training.resolve import resolve
 from tests.report.logged import line, log_run
 
@@ -42,6 +46,8 @@ EXAMPLES = [
         "docs/recurrent.md",
         "docs/resuming.md",
         "docs/callbacks.md",
+        "docs/process-lane.md",
+        "docs/inline-lane.md",
     )
     for index, code in enumerate(blocks(ROOT / page, "python"))
 ]
@@ -57,6 +63,8 @@ def short_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_examples_run(code: str, tmp_path: Path) -> None:
+    if "from my_task import" in code:
+        new("env", "MyTask", tmp_path)
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, timeout=120, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     assert done.stderr == b""
@@ -74,7 +82,8 @@ def test_every_metric_of_a_run_is_on_its_page_and_no_other(short_run: Path) -> N
     documented = set(re.findall(r"^\| `([\w/*]+)` \|", page, flags=re.MULTILINE))
     rows = [json.loads(line) for line in (short_run / "metrics.jsonl").read_text().splitlines()]
     written = {re.sub(r"^info/.*", "info/*", name) for row in rows for name in row}
-    assert documented == written | {"info/*"}  # CartPole has no infos
+    # CartPole has no infos, and nothing goes wrong with it.
+    assert documented == written | {"info/*", "faults/round", "faults/total", "faults/workers"}
 
 
 def test_the_picture_of_training_is_the_one_shown(short_run: Path) -> None:
@@ -88,7 +97,7 @@ def test_the_commands_of_the_pages_are_understood() -> None:
         for command in re.findall(r"^raceway train (.*)$", page.read_text(), flags=re.MULTILINE):
             rest, _ = take_options(shlex.split(command, comments=True), ("seeds", "jobs"))
             options = parse(rest)
-            if options.config_file is None and ":" not in str(options.env):
+            if options.config_file is None and ":" not in str(options.env) and not is_path(options.env):
                 resolve(options.env, **options.settings)
 
 
@@ -158,7 +167,7 @@ def test_the_native_environment_of_the_docs_compiles_and_makes_a_table(tmp_path:
     assert compiler, "no C++ compiler"
     header = blocks(ROOT / "docs/native-environments.md", "cpp")[0]
     (tmp_path / "core/envs/mine").mkdir(parents=True)
-    for part in ("adapter.hpp", "env.hpp", "random.hpp", "table.h"):
+    for part in ("adapter.hpp", "env.hpp", "parts.hpp", "picture.hpp", "random.hpp", "table.h"):
         shutil.copy(ROOT / "core" / part, tmp_path / "core")
     (tmp_path / "core/envs/mine/random_walk.hpp").write_text(header)
     program = tmp_path / "program.cpp"
@@ -179,6 +188,25 @@ def test_the_native_environment_of_the_docs_compiles_and_makes_a_table(tmp_path:
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_page_on_ones_own_native_environment_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "docs/own-native-environment.md"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (header,), (code,) = blocks(page, "cpp"), blocks(page, "python")
+    (tmp_path / "random_walk.hpp").write_text(header)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], timeout=120, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stderr == b""
+    (command,) = re.findall(r"^raceway (new .*)$", page.read_text(), flags=re.MULTILINE)
+    assert main(shlex.split(command, comments=True)) == 0
+    written = tmp_path / "ice_rink.hpp"
+    written.write_text(written.read_text().replace("    speed_ += (force", "    sped_ += (force"))
+    with pytest.raises(NativeEnvError) as raised:
+        raceway.load_native(written)
+    told = "\n".join(str(raised.value).splitlines()[:3])
+    assert told in page.read_text(), told
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

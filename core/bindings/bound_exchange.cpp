@@ -221,7 +221,9 @@ void bind_exchange(nb::module_& module) {
       .def("want", &BoundTally::want, nb::arg("wanted"))
       .def("take", &BoundTally::take, nb::arg("done"))
       .def("clear", &BoundTally::clear)
-      .def_prop_ro("done", &BoundTally::done);
+      .def_prop_ro("done", &BoundTally::done)
+      .def("issue", &BoundTally::issue, nb::arg("number"))
+      .def_prop_ro("issued", &BoundTally::issued);
 }
 
 }  // namespace raceway::python

@@ -74,6 +74,8 @@ class BoundTally {
   void take(std::int64_t done) { tally_.take(done); }
   void clear() { tally_.clear(); }
   std::int64_t done() const { return tally_.done(); }
+  void issue(std::int64_t number) { tally_.issue(number); }
+  std::int64_t issued() const { return tally_.issued(); }
 
  private:
   const Exchange& exchange_;

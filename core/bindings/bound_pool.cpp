@@ -275,6 +275,21 @@ nb::object BoundPool::faults() {
   return counts;
 }
 
+nb::object BoundPool::pictures() {
+  const Pool::Turn turn(*pool_, true, true);
+  pool_->require_ready("render()");
+  const raceway_table& table = pool_->table();
+  if (!table.draw) throw StateError(task_ + " draws no pictures.");
+  const auto height = static_cast<std::size_t>(table.picture_height);
+  const auto width = static_cast<std::size_t>(table.picture_width);
+  const std::size_t bytes = height * width * 3, envs = pool_->settings().num_envs;
+  void* data = nullptr;
+  nb::object pixels = new_array(RACEWAY_UINT8, envs, bytes, &data);
+  std::memset(data, 0, envs * bytes);
+  for (std::size_t i = 0; i < envs; ++i) pool_->draw(i, static_cast<std::uint8_t*>(data) + i * bytes);
+  return pixels.attr("reshape")(envs, height, width, 3);
+}
+
 nb::tuple BoundPool::save() {
   const Pool::Turn turn(*pool_, true, true);
   pool_->require_idle("state()");

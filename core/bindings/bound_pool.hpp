@@ -29,6 +29,7 @@ class BoundPool {
   nb::tuple save();
   void load(nb::handle rows, nb::handle random, nb::handle counts, nb::handle sums);
   nb::object faults();
+  nb::object pictures();  // [N, height, width, 3]
   void close();
 
   Pool& native() { return *pool_; }

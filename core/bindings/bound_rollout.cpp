@@ -107,6 +107,7 @@ void encode(Pass& pass, const Network& network, const float* obs, std::size_t fi
 double run_bare_policy_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
                             const BoundPolicy& policy, std::size_t num_steps, int num_threads, std::uint32_t seed) {
   const Task& task = find_task(id);
+  if (!task.bare_policy_loop) throw nb::value_error((id + " was loaded, and has no bare loop with a policy.").c_str());
   const Values values(*task.table, kwargs);
   const std::shared_ptr<const Network> network = policy.native()->network();
   if (!network) throw StateError("the policy has no weights yet. Call load() first.");

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "../library.hpp"
 #include "../machine.hpp"
 #include "arrays.hpp"
 #include "interpreter.hpp"
@@ -33,11 +34,36 @@ nb::list column_list(const raceway_column* columns, std::size_t count) {
   return result;
 }
 
+nb::dict task_dict(const Task& task, bool is_built_in) {
+  static constexpr const char* kKinds[] = {"flag",  "integer", "real", "reals", "text",
+                                           "lines", "file",    "name", "ranges"};
+  nb::dict parameters, options, preset, entry;
+  for (std::size_t i = 0; i < task.table->num_parameters; ++i) {
+    const raceway_parameter& parameter = task.table->parameters[i];
+    parameters[parameter.name] = nb::make_tuple(kKinds[parameter.kind], parameter.default_repr);
+  }
+  for (std::size_t i = 0; i < task.table->num_options; ++i) {
+    const raceway_option& option = task.table->options[i];
+    options[option.name] = nb::make_tuple(option.fallback, option.least, option.most);
+  }
+  for (const auto& [name, value] : task.preset) preset[name] = value;
+  entry["id"] = task.id;
+  entry["parameters"] = parameters;
+  entry["options"] = options;
+  entry["preset"] = preset;
+  entry["max_episode_steps"] = task.max_episode_steps;
+  entry["is_built_in"] = is_built_in;
+  return entry;
+}
+
 }  // namespace
 
 const Task& find_task(const std::string& id) {
   for (const Task& task : tasks()) {
     if (id == task.id) return task;
+  }
+  for (const auto& task : added_tasks()) {
+    if (id == task->id) return *task;
   }
   throw nb::key_error(id.c_str());
 }
@@ -114,28 +140,18 @@ nb::dict Configurations::layout(std::size_t index) const {
 }
 
 nb::list describe_tasks() {
-  static constexpr const char* kKinds[] = {"flag",  "integer", "real", "reals", "text",
-                                           "lines", "file",    "name", "ranges"};
   nb::list result;
-  for (const Task& task : tasks()) {
-    nb::dict parameters, options, preset, entry;
-    for (std::size_t i = 0; i < task.table->num_parameters; ++i) {
-      const raceway_parameter& parameter = task.table->parameters[i];
-      parameters[parameter.name] = nb::make_tuple(kKinds[parameter.kind], parameter.default_repr);
-    }
-    for (std::size_t i = 0; i < task.table->num_options; ++i) {
-      const raceway_option& option = task.table->options[i];
-      options[option.name] = nb::make_tuple(option.fallback, option.least, option.most);
-    }
-    for (const auto& [name, value] : task.preset) preset[name] = value;
-    entry["id"] = task.id;
-    entry["parameters"] = parameters;
-    entry["options"] = options;
-    entry["preset"] = preset;
-    entry["max_episode_steps"] = task.max_episode_steps;
-    result.append(entry);
-  }
+  for (const Task& task : tasks()) result.append(task_dict(task, true));
+  for (const auto& task : added_tasks()) result.append(task_dict(*task, false));
   return result;
+}
+
+nb::dict describe_library(const std::string& path) {
+  return task_dict(open_library(path), false);
+}
+
+void add_library(const std::string& path) {
+  add_task(open_library(path));
 }
 
 double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
@@ -147,7 +163,7 @@ double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t
   BareRun run{num_envs, num_steps, num_threads > 0 ? num_threads : usable_cpus(), limit, seed, nullptr};
   run.actions = memory_of(actions, column.dtype, num_steps, num_envs * elements_of(column), "actions");
   const Unlocked unlocked;
-  return task.bare_loop(Arguments(values.get()), run);
+  return task.bare_loop ? task.bare_loop(Arguments(values.get()), run) : table_loop(*task.table, values.get(), run);
 }
 
 }  // namespace raceway::python

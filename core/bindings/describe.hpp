@@ -39,6 +39,7 @@ class Configurations {
   const Task& task() const { return task_; }
   const Configuration& at(std::size_t index) const { return made_.at(index); }
   std::size_t size() const { return made_.size(); }
+  bool has_pictures() const { return task_.table->draw != nullptr; }
   // What its environments read and write.
   nb::dict layout(std::size_t index) const;
 
@@ -48,6 +49,10 @@ class Configurations {
 };
 
 nb::list describe_tasks();
+// The task of a library, which is only opened.
+nb::dict describe_library(const std::string& path);
+// Makes it one of the tasks.
+void add_library(const std::string& path);
 double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
                      nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed);
 

@@ -8,6 +8,7 @@
 #include "bound_pool.hpp"
 #include "bound_rollout.hpp"
 #include "describe.hpp"
+#include "python_steps.hpp"
 
 namespace nb = nanobind;
 using namespace raceway;
@@ -45,7 +46,8 @@ NB_MODULE(_core, module) {
   nb::class_<Configurations>(module, "Configurations")
       .def(nb::init<const std::string&, const std::vector<nb::dict>&>(), nb::arg("id"), nb::arg("kwargs"))
       .def("__len__", &Configurations::size)
-      .def("layout", &Configurations::layout, nb::arg("index"));
+      .def("layout", &Configurations::layout, nb::arg("index"))
+      .def_prop_ro("has_pictures", &Configurations::has_pictures);
 
   nb::class_<BoundPool>(module, "Pool")
       .def(nb::init<const Configurations&, const std::vector<std::size_t>&, const std::vector<std::int32_t>&,
@@ -61,15 +63,19 @@ NB_MODULE(_core, module) {
       .def("save", &BoundPool::save)
       .def("load", &BoundPool::load, nb::arg("rows"), nb::arg("random"), nb::arg("counts"), nb::arg("sums"))
       .def("faults", &BoundPool::faults)
+      .def("pictures", &BoundPool::pictures)
       .def("close", &BoundPool::close)
       .def_prop_ro("workers", &BoundPool::workers)
       .def_prop_ro("threads", &BoundPool::threads)
       .def_prop_ro("in_flight", &BoundPool::in_flight);
 
   python::bind_exchange(module);
+  python::bind_python_steps(module);
   python::bind_rollout(module);
 
   module.def("describe_tasks", &python::describe_tasks);
+  module.def("describe_library", &python::describe_library, nb::arg("path"));
+  module.def("add_library", &python::add_library, nb::arg("path"));
   module.def("bare_loop", &python::run_bare_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),
              nb::arg("num_envs"), nb::arg("actions"), nb::arg("num_steps"), nb::arg("num_threads"), nb::arg("seed"));
   module.def("usable_cpus", &usable_cpus);

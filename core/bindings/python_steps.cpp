@@ -21,7 +21,8 @@ template <class Number>
 Number* numbers(const nb::object& object, int type, const char* name, std::size_t least) {
   if (!PyArray_CheckExact(object.ptr())) throw std::invalid_argument(std::string(name) + " is no array.");
   PyArrayObject* array = as_array(object.ptr());
-  if (PyArray_TYPE(array) != type || !PyArray_ISCARRAY(array) || static_cast<std::size_t>(PyArray_SIZE(array)) < least) {
+  if (PyArray_TYPE(array) != type || !PyArray_ISCARRAY(array) ||
+      static_cast<std::size_t>(PyArray_SIZE(array)) < least) {
     throw std::invalid_argument(std::string(name) + " is not an array of the right type and size.");
   }
   return static_cast<Number*>(PyArray_DATA(array));
@@ -55,8 +56,8 @@ PythonSteps::PythonSteps(nb::object observations, nb::object rewards, nb::object
   observations_ = observations.ptr();
 }
 
-nb::object PythonSteps::run(nb::list steps, nb::list which, nb::list actions, std::size_t begin,
-                            nb::bytearray special, nb::list notes) {
+nb::object PythonSteps::run(nb::list steps, nb::list which, nb::list actions, std::size_t begin, nb::bytearray special,
+                            nb::list notes) {
   const std::size_t count = std::min(which.size(), actions.size());
   for (place_ = begin; place_ < count; ++place_) {
     const Py_ssize_t index = PyLong_AsSsize_t(PyList_GET_ITEM(which.ptr(), static_cast<Py_ssize_t>(place_)));

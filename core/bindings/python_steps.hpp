@@ -18,7 +18,8 @@ class PythonSteps {
               nb::object lengths, nb::object beats, std::int64_t first);
 
   // Steps the environments in `which` from place `begin` on, those that `special` marks excepted. Returns None when it
-  // is through, or the place of one that is to be dealt with, and what it gave (None: it is marked, and was not stepped).
+  // is through, or the place of one that is to be dealt with, and what it gave (None: it is marked, and was not
+  // stepped).
   nb::object run(nb::list steps, nb::list which, nb::list actions, std::size_t begin, nb::bytearray special,
                  nb::list notes);
 

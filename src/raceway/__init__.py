@@ -12,9 +12,10 @@ except ImportError as error:
 
     load_or_explain(error)
 
-from raceway.envs import list_envs, make
+from raceway.envs import list_envs, load_native, make
 
 if _TYPE_CHECKING:
+    from raceway.envs.checking import check as check
     from raceway.report.comparison import compare as compare
     from raceway.report.plots import plot as plot
     from raceway.training.callbacks import Callback as Callback
@@ -29,11 +30,13 @@ if _TYPE_CHECKING:
 __all__ = [
     "Callback",
     "__version__",
+    "check",
     "compare",
     "evaluate",
     "export",
     "list_envs",
     "load",
+    "load_native",
     "make",
     "play",
     "plot",
@@ -46,6 +49,7 @@ __version__ = "0.1.0"
 # Found when first used: JAX comes with them, and whoever only wants environments shall not wait for it.
 _LATER = {
     "Callback": "raceway.training.callbacks",
+    "check": "raceway.envs.checking",
     "compare": "raceway.report.comparison",
     "evaluate": "raceway.training.policy",
     "export": "raceway.training.export",

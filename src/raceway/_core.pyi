@@ -10,6 +10,9 @@ class Configurations:
     def __init__(self, id: str, kwargs: list[dict[str, Any]]) -> None: ...
     def __len__(self) -> int: ...
     def layout(self, index: int) -> dict[str, Any]: ...
+    @property
+    def has_pictures(self) -> bool:
+        """Whether the task draws itself: see Pool.pictures."""
 
 class Pool:
     def __init__(
@@ -31,6 +34,8 @@ class Pool:
     def save(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
     def load(self, rows: np.ndarray, random: np.ndarray, counts: np.ndarray, sums: np.ndarray) -> None: ...
     def faults(self) -> np.ndarray: ...
+    def pictures(self) -> np.ndarray:
+        """One of each environment, [N, height, width, 3]."""
     def close(self) -> None: ...
     @property
     def workers(self) -> int: ...
@@ -120,8 +125,11 @@ class Exchange:
     @staticmethod
     def create(hosts: int) -> int:
         """The memory they share, as a file descriptor that closes on exec."""
-    def __init__(self, fd: int, host: int) -> None:
-        """Maps it. The descriptor remains the caller's, and may be closed. Only one at a time for each host."""
+    def __init__(self, fd: int, host: int, writes_all: bool = False) -> None:
+        """Maps it. The descriptor remains the caller's, and may be closed. Only one at a time for each host.
+
+        `writes_all`: the other hosts' leases may be written too.
+        """
     @property
     def host(self) -> int: ...
     @property
@@ -129,6 +137,12 @@ class Exchange:
     def now(self) -> int: ...
     def ring(self) -> None: ...
     def ring_all(self) -> None: ...
+    def ring_host(self, host: int) -> None:
+        """Rings another's bell."""
+    def place_of(self, array: _Bytes) -> int | None:
+        """Where an array lies that this host has leased, or a part of one, for `window`; None: it lies elsewhere."""
+    def window(self, host: int, place: int, size: int) -> np.ndarray:
+        """Bytes that another host has leased, for as long as it holds them."""
     def wait(self, seen: int, patience: Patience, timeout_s: float | None = None) -> bool: ...
     def lease(self, size: int) -> np.ndarray:
         """Memory that parts can be written to in place: they are not copied when sent, and must not change then."""
@@ -145,7 +159,62 @@ class Exchange:
     def sent(self) -> list[tuple[int, int]]:
         """Messages and bytes that went to each host."""
 
+class PythonSteps:
+    """Steps environments written in Python one after the other, and writes to their rows what came of it."""
+
+    def __init__(
+        self,
+        observations: np.ndarray | None,
+        rewards: np.ndarray,
+        terminated: np.ndarray,
+        truncated: np.ndarray,
+        lengths: np.ndarray,
+        beats: np.ndarray | None,
+        first: int,
+    ) -> None:
+        """`beats[1]` is the environment that is being called, counted from `first`. Lengths count its steps."""
+    def run(
+        self,
+        steps: list[Any],
+        which: list[int],
+        actions: list[Any],
+        begin: int,
+        special: bytearray,
+        notes: list[tuple[int, dict[str, Any]]],
+    ) -> tuple[int, Any] | None:
+        """From place `begin` of `which` on; None at its end.
+
+        Else the place of one that ended an episode or gave something unusual, and what that was, not written yet; or
+        of one that `special` marks, which was not stepped, and None.
+        """
+    @property
+    def place(self) -> int:
+        """Where it is: if a step raised, that one."""
+
+class Tally:
+    """Counts what is done, in memory that a host has leased, and rings its bell when it has what it wants."""
+
+    def __init__(self, exchange: Exchange, host: int, place: int) -> None:
+        """24 bytes, aligned to 8, zero at the beginning."""
+    def add(self, done: int) -> None: ...
+    def want(self, wanted: int) -> None:
+        """How many it takes from now on. Look whether they are there after this, and only then wait."""
+    def take(self, done: int) -> None: ...
+    def clear(self) -> None: ...
+    @property
+    def done(self) -> int: ...
+    def issue(self, number: int) -> None:
+        """Tells the number of what is to be done; whoever sees it also sees what was written before."""
+    @property
+    def issued(self) -> int: ...
+
 def describe_tasks() -> list[dict[str, Any]]: ...
+def describe_library(path: str) -> dict[str, Any]:
+    """The task of a library, which is only opened. Raises ValueError if it is none, or of another version."""
+
+def add_library(path: str) -> None:
+    """Makes its task one of the tasks, in the place of one of the same id. Pools made before go on with theirs."""
+
 def bare_loop(
     id: str,
     kwargs: dict[str, Any],

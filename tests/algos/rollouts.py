@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from gymnasium import Space, spaces
 
 from raceway.algos.algorithm import Algorithm
@@ -20,6 +21,11 @@ ACTION_SPACES = {
     "box": spaces.Box(-1, 1, (2,)),
     "multi-binary": spaces.MultiBinary(3),
 }
+
+SOME_ACTIONS = [
+    pytest.param(name, marks=[] if name in ("box", "multi-discrete") else [pytest.mark.slow]) for name in ACTION_SPACES
+]
+"""Numbers and choices; the others, which have the same code in most places, take long."""
 
 
 def random_obs(space: Space, lead: tuple[int, ...], rng: np.random.Generator) -> Any:

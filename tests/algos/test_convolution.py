@@ -17,7 +17,7 @@ def test_patches_times_a_matrix_are_the_convolution(kernel, stride, size):
     np.testing.assert_allclose(np.asarray(convolve_patches(images, weights, stride)), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(40, 37, 3), (36, 36)])
+@pytest.mark.parametrize("shape", [(40, 37, 3), pytest.param((36, 36), marks=pytest.mark.slow)])
 def test_both_forms_of_the_network_give_the_same_features_and_gradients(shape):
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, size=(34, *shape)).astype(np.uint8)  # two chunks of 17

@@ -137,6 +137,7 @@ def test_rewarded_actions_become_the_best():
     np.testing.assert_allclose(_values(pqn, state.params, np.ones((1, 3), np.float32))[0], [-1, 0, -1], atol=0.4)
 
 
+@pytest.mark.slow
 def test_images_learn():
     space = spaces.Box(0, 255, (36, 36, 1), np.uint8)
     pqn = PQN(PQNConfig(n_steps=2, batch_size=4, n_epochs=1), space, ACTIONS)

@@ -103,6 +103,7 @@ def test_decoupled_clipping_at_lag_0_is_plain():
     np.testing.assert_allclose(decoupled.params, plain.params, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_images_can_be_remembered():
     space = spaces.Box(0, 255, (36, 36, 1), np.uint8)
     ppo = PPO(PPOConfig(n_steps=2, batch_size=4, n_epochs=1), space, ACTIONS, NetworkConfig(gru=H))

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import raceway
 from raceway.envs import NativePool
 from tests.envs.transitions import PATIENCE_S, action_plan, same_state, step_all
+from tests.examples import examples
 
 NAN, INF = float("nan"), float("inf")
 
@@ -339,7 +340,7 @@ def refusal_of(call: Callable[[], object], *errors: type[Exception]) -> str | No
     return None
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(garbage=GARBAGE)
 @pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1", "Blackjack-v1"])
 def test_whatever_is_given_to_step_is_a_step_or_a_refusal(task: str, garbage: Any) -> None:
@@ -353,7 +354,7 @@ def test_whatever_is_given_to_step_is_a_step_or_a_refusal(task: str, garbage: An
         assert same_state(pool.state(), before)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(actions=GARBAGE, env_ids=GARBAGE | st.lists(st.integers(-1, 3), max_size=3))
 def test_whatever_is_given_to_send_is_sent_once_or_refused(actions: Any, env_ids: Any) -> None:
     pool = raceway.make("CartPole-v1", 3, batch_size=1, seed=0)

@@ -250,7 +250,7 @@ def test_pools_made_and_closed_leave_memory_where_it_was(task: str):
             cycle()
         gc.collect()
         before, alive = resident_kib(), len(threads())
-        for _ in range(300):
+        for _ in range(120):
             cycle()
         gc.collect()
         print(resident_kib() - before, len(threads()) - alive)

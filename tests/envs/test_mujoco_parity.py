@@ -22,6 +22,7 @@ from tests.envs.gymnasium_twin import MODES, MUJOCO, Twins, assert_same, random_
 from tests.envs.mujoco_models import ASSETS, own_model, write_model
 from tests.envs.task_strategies import SEEDS, free_kwargs, shared_kwargs
 from tests.envs.transitions import action_plan, send_and_receive, step_all
+from tests.examples import examples
 
 TERMINATING = ["Ant-v5", "Hopper-v5", "Humanoid-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5", "Walker2d-v5"]
 WORKERS = (1, 2, 3, 4)
@@ -126,7 +127,7 @@ def drive_anyhow(task: str, data: st.DataObject, steps: int) -> None:
 
 
 @pytest.mark.parametrize("task", MUJOCO)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_any_arguments_modes_seeds_and_workers_equal_gymnasiums(task: str, data: st.DataObject):
     drive_anyhow(task, data, steps=20)
@@ -154,7 +155,7 @@ def test_the_strategies_leave_no_keyword_argument_out(task: str):
 
 
 @pytest.mark.parametrize("task", MUJOCO)
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(data=st.data())
 def test_extreme_actions_do_what_they_do_in_gymnasium(task: str, data: st.DataObject):
     (size,) = single_action_space(task).shape or ()
@@ -168,7 +169,7 @@ def test_extreme_actions_do_what_they_do_in_gymnasium(task: str, data: st.DataOb
 
 
 @pytest.mark.parametrize("task", MUJOCO)
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(data=st.data())
 def test_resets_equal_gymnasiums(task: str, data: st.DataObject):
     with Twins(task, 3, **data.draw(shared_kwargs(task))) as twins:

@@ -17,6 +17,7 @@ from tests.envs.gymnasium_twin import MODES, MUJOCO, Twins, assert_same, random_
 from tests.envs.mujoco_models import changed_model
 from tests.envs.task_strategies import shared_kwargs
 from tests.envs.transitions import action_plan, rows_of, same_state, step_all
+from tests.examples import examples
 
 NUM_ENVS, LIMIT, SICK = 4, 9, 2
 ENDED = 2  # of episode.status
@@ -78,7 +79,7 @@ def test_the_first_step_after_a_restore_equals_gymnasiums(task: str):
 
 
 @pytest.mark.parametrize("task", MUJOCO)
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(data=st.data())
 def test_models_with_other_integrators_and_states_of_actuators_go_on_to_the_bit(task: str, data: st.DataObject):
     kwargs = data.draw(shared_kwargs(task))
@@ -139,7 +140,7 @@ def spoiled(values: np.ndarray, data: st.DataObject) -> np.ndarray:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("task", MUJOCO)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_whatever_the_state_of_one_environment_holds_the_others_go_on(task: str, data: st.DataObject):
     mode = data.draw(st.sampled_from(["next_step", "same_step"]))

@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as npst
 import raceway
 from tests.envs.gymnasium_twin import CONTINUOUS, LIGHT, MODES, TASKS, Twins, assert_same, random_actions
 from tests.envs.task_strategies import SEEDS, free_kwargs, frozen_lake_maps, reset_options, shared_kwargs
+from tests.examples import TRIES_ALL, examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of date")
 
@@ -56,7 +57,7 @@ def drive_anyhow(task: str, data: st.DataObject, steps: int) -> None:
 
 
 @pytest.mark.parametrize("task", LIGHT)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_any_arguments_modes_seeds_and_workers_equal_gymnasiums(task: str, data: st.DataObject):
     drive_anyhow(task, data, steps=60)
@@ -71,7 +72,7 @@ def test_any_arguments_modes_seeds_and_workers_equal_gymnasiums_at_length(task: 
 
 
 @pytest.mark.parametrize("task", LIGHT)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_resets_equal_gymnasiums(task: str, data: st.DataObject):
     options = data.draw(reset_options(task))
@@ -82,7 +83,7 @@ def test_resets_equal_gymnasiums(task: str, data: st.DataObject):
         twins.reset(seed=data.draw(SEEDS))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_frozen_lakes_of_one_size_share_a_pool(data: st.DataObject):
     shapes = data.draw(st.lists(st.sampled_from([(4, 4), (2, 8), (1, 16)]), min_size=5, max_size=5))
@@ -100,7 +101,7 @@ def test_frozen_lake_takes_a_map_as_gymnasium_keeps_it():
 
 
 @pytest.mark.parametrize("task", CONTINUOUS)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_actions_outside_the_box_do_what_they_do_in_gymnasium(task: str, data: st.DataObject):
     floats = st.floats(width=32, allow_nan=False) | st.sampled_from([np.inf, -np.inf, -0.0, 1.0000001, -2.0000002])
@@ -114,18 +115,18 @@ def test_actions_outside_the_box_do_what_they_do_in_gymnasium(task: str, data: s
 @pytest.mark.parametrize("task", LIGHT)
 def test_hundreds_of_environments_on_four_workers_equal_gymnasiums(task: str):
     mode = list(MODES)[LIGHT.index(task) % 3]
-    with Twins(task, 300, mode, num_workers=4, max_episode_steps=25) as twins:
+    with Twins(task, 200, mode, num_workers=4, max_episode_steps=20) as twins:
         twins.reset(seed=2**70)
-        twins.drive(40, np.random.default_rng(1))
+        twins.drive(25, np.random.default_rng(1))
 
 
 def play(task: str, num_workers: int, mode: str, **kwargs: Any) -> list[Any]:
-    """Everything that 3000 environments return in 40 steps: enough for threads to be worth it."""
+    """Everything that 3000 environments return in 25 steps: enough for threads to be worth it."""
     num_envs = 3000
     pool = raceway.make(task, num_envs, num_workers=num_workers, autoreset=mode, max_episode_steps=17, **kwargs)
     actions = np.random.default_rng(3)
     returned: list[Any] = [pool.reset(seed=9)]
-    for _ in range(40):
+    for _ in range(25):
         action = random_actions(task, num_envs, actions) if task in LIGHT else np.zeros(num_envs, dtype=np.int64)
         returned.append(pool.step(action))
         ended = returned[-1][2] | returned[-1][3]
@@ -140,7 +141,8 @@ def play(task: str, num_workers: int, mode: str, **kwargs: Any) -> list[Any]:
 @pytest.mark.parametrize("task", LIGHT)
 def test_the_number_of_workers_changes_no_bit(task: str, mode: str):
     alone = play(task, 1, mode)
-    for workers in (2, 3, 4):
+    some = 2 + (LIGHT.index(task) + list(MODES).index(mode)) % 3
+    for workers in (2, 3, 4) if TRIES_ALL else (some,):
         assert_same(play(task, workers, mode), alone, f"{workers} workers")
 
 

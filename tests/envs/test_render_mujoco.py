@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -30,10 +29,17 @@ pytestmark = pytest.mark.usefixtures("gymnasium_draws_without_a_screen")
 
 # --- Gymnasium's picture
 
+SOME = ("Ant-v5", "HalfCheetah-v5", "InvertedPendulum-v5", "Pusher-v5", "Swimmer-v5")
+"""Each has something to draw that the others have not; with all of them it takes long."""
+
 
 @pytest.mark.parametrize(
     ("task", "render_mode"),
-    [*itertools.product(MUJOCO, ["rgbd_tuple"]), ("Hopper-v5", "rgb_array"), ("Hopper-v5", "depth_array")],
+    [
+        *(pytest.param(task, "rgbd_tuple", marks=[] if task in SOME else [pytest.mark.slow]) for task in MUJOCO),
+        ("Hopper-v5", "rgb_array"),
+        ("Hopper-v5", "depth_array"),
+    ],
 )
 def test_pictures_equal_gymnasiums(task: str, render_mode: str):
     with Twins(task, 1, render_mode=render_mode, **SMALL) as twins:

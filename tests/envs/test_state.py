@@ -17,6 +17,7 @@ import raceway
 from raceway.envs import NativePool
 from tests.envs.gymnasium_twin import MODES, TASKS, actions_of, assert_same, random_actions
 from tests.envs.task_strategies import shared_kwargs
+from tests.examples import examples
 
 NUM_ENVS = 6
 FRESH, ENDED = 0, 2  # of an episode; 1 while it runs
@@ -61,7 +62,7 @@ def without_clock(state: State) -> State:
 
 
 @pytest.mark.parametrize("task", TASKS)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_a_restored_pool_goes_on_to_the_bit(task: str, data: st.DataObject):
     mode = data.draw(st.sampled_from(list(MODES)), "mode")

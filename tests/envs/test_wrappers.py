@@ -126,7 +126,9 @@ def test_a_stack_of_wrappers_gives_equal_results():
     drive("Pendulum-v1", "next_step", stacked, partial_resets=False)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=[] if mode == "same_step" else [pytest.mark.slow]) for mode in MODES]
+)
 def test_recorded_videos_are_equal(mode: str, tmp_path: Path):
     folders = iter([tmp_path / "ours", tmp_path / "theirs"])
 

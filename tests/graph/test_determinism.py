@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -59,6 +59,11 @@ def prove_stops(sample: Sample, *modes: Mode) -> None:
         assert len(set(ends.values())) == 1, f"seed {sample.seed}: the ends differ: {ends}"
 
 
+def first(count: int, seeds: Sequence[int]) -> list[Any]:
+    """So many of the seeds; the others are for those who have more time."""
+    return [pytest.param(seed, marks=[] if at < count else [pytest.mark.slow]) for at, seed in enumerate(seeds)]
+
+
 def stopping(seeds: range) -> list[int]:
     """Those of the seeds in whose graphs a reaction asks for the end."""
     samples = [sample for sample in map(random_graph, seeds) if sample.stops_from and sample.is_in_one_piece]
@@ -70,22 +75,22 @@ def test_inline_is_the_reference(seed):
     prove(random_graph(seed), INLINE)
 
 
-@pytest.mark.parametrize("seed", range(100, 160))
+@pytest.mark.parametrize("seed", first(40, range(100, 160)))
 def test_threads_and_delays_change_no_value(seed):
     prove(random_graph(seed), thread_mode(seed))
 
 
-@pytest.mark.parametrize("seed", range(200, 210))
+@pytest.mark.parametrize("seed", first(4, range(200, 210)))
 def test_worker_processes_change_no_value(seed):
     prove(random_graph(seed), process_mode(seed))
 
 
-@pytest.mark.parametrize("seed", range(300, 320))
+@pytest.mark.parametrize("seed", first(12, range(300, 320)))
 def test_a_run_goes_on_from_any_snapshot(seed):
     prove_snapshots(random_graph(seed), thread_mode(seed), INLINE, thread_mode(seed + 3))
 
 
-@pytest.mark.parametrize("seed", range(400, 403))
+@pytest.mark.parametrize("seed", first(2, range(400, 403)))
 def test_a_run_goes_on_from_any_snapshot_in_other_processes(seed):
     prove_snapshots(random_graph(seed), process_mode(seed), INLINE, thread_mode(seed), process_mode(seed + 1))
 
@@ -95,7 +100,7 @@ def test_a_stop_is_at_the_same_round_with_any_threads(seed):
     prove_stops(random_graph(seed), INLINE, thread_mode(seed), thread_mode(seed + 5))
 
 
-@pytest.mark.parametrize("seed", stopping(range(700, 718)))
+@pytest.mark.parametrize("seed", first(3, stopping(range(700, 718))))
 def test_a_stop_is_at_the_same_round_in_any_processes(seed):
     prove_stops(random_graph(seed), INLINE, process_mode(seed))
 

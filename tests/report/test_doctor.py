@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raceway._core import usable_cpus
-from raceway.report.doctor import Finding, _folder, accelerator_finding, examine, nvidia_gpus, report
+from raceway.report.doctor import Finding, _compiler, _folder, accelerator_finding, examine, nvidia_gpus, report
 from raceway.report.system import system_facts
 
 A100 = "NVIDIA A100"
@@ -43,6 +43,16 @@ def test_gpus_are_found_by_the_driver_or_its_folder(tmp_path: Path, monkeypatch:
     assert nvidia_gpus(tmp_path / "none") == [A100]
     command.write_text("#!/bin/sh\necho 'no driver'; exit 9\n")
     assert nvidia_gpus(tmp_path / "none") == []
+
+
+def test_a_compiler_is_named_or_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CXX", "mine -m64")
+    assert _compiler().value.startswith(str(tmp_path / "mine"))
+    monkeypatch.setenv("CXX", "nonesuch")
+    assert "apt install g++" in _compiler().fix
+    assert not _compiler().is_bad
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -1,6 +1,12 @@
-"""Most of a small run's time goes into compiling: programs that are equal are compiled once for all tests."""
+"""What tests of training share.
+
+Most of a small run's time goes into compiling: programs that are equal are compiled once for all tests.
+"""
 
 from __future__ import annotations
+
+import signal
+from typing import Any
 
 import pytest
 
@@ -16,3 +22,10 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     }
     for name, value in settings.items():
         jax.config.update(name, value)  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard() -> Any:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
+    yield
+    signal.signal(signal.SIGINT, before)

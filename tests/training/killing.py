@@ -43,7 +43,7 @@ def train(directory: Path, settings: dict[str, Any]) -> Path:
 
 
 def folder(directory: Path, settings: dict[str, Any]) -> Path:
-    return directory / (SETTINGS | settings)["env"] / "run"
+    return directory / (SETTINGS | settings)["env"].replace(":", "-") / "run"
 
 
 def kill_at_random(directory: Path, settings: dict[str, Any], longest_s: float, in_writing: bool) -> bool:

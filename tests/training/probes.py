@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
 from typing import Any
 
@@ -184,3 +185,68 @@ class Staircase(gymnasium.Env[np.ndarray, Any]):
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         self.steps += 1
         return np.array([self.steps * 0.1], np.float32), 1.0, False, self.steps >= self.limit, {}
+
+
+class Walk(gymnasium.Env[np.ndarray, Any]):
+    """A walk by dice that ends when it has gone astray, or takes too long. It cannot be saved, only walked again."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = spaces.Discrete(3, start=-1)
+
+    def __init__(self, limit: int = 30) -> None:
+        self.limit = limit
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place, self.steps = float(self.np_random.normal()), 0
+        return self._seen(), {}
+
+    def _seen(self) -> np.ndarray:
+        return np.array([self.place, self.steps / self.limit])
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        self.place += float(action) + float(self.np_random.normal())
+        info = {"place": self.place}
+        return self._seen(), -abs(self.place), abs(self.place) > 6, self.steps >= self.limit, info
+
+
+class SavedWalk(Walk):
+    """The same, and it can be saved."""
+
+    def get_state(self) -> Any:
+        return {"place": self.place, "steps": self.steps}
+
+    def set_state(self, state: Any) -> None:
+        self.place, self.steps = float(state["place"]), int(state["steps"])
+
+
+class ChanceWalk(Walk):
+    """Depends on more than its seed: walked again, it goes elsewhere."""
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.place += random.SystemRandom().random() / 10
+        return super().step(action)
+
+
+class MaskedWalk(Walk):
+    """Not to the side where it has gone too far already."""
+
+    def _mask(self) -> dict[str, Any]:
+        return {"action_mask": np.array([self.place > -2, 1, self.place < 2], np.int8)}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        return super().reset(seed=seed)[0], self._mask()
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        assert self._mask()["action_mask"][int(action) + 1], f"action {action} is masked"
+        return *super().step(action)[:4], self._mask()
+
+
+class Imports(Walk):
+    """Tells what its process has imported."""
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, _ = super().step(action)
+        heavy = [name for name in ("jax", "jaxlib", "optax") if name in sys.modules]
+        return obs, reward, terminated, truncated, {"heavy": len(heavy), "policy": "raceway._core" in sys.modules}

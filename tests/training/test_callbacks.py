@@ -124,7 +124,7 @@ def test_one_may_set_the_learning_rate(tmp_path: Path) -> None:
     assert rates[20] == pytest.approx(2.5e-4)
 
 
-@pytest.mark.parametrize("schedule", ["linear", "adaptive_kl"])
+@pytest.mark.parametrize("schedule", ["linear", pytest.param("adaptive_kl", marks=pytest.mark.slow)])
 def test_a_rate_that_the_schedule_would_overwrite_is_refused(tmp_path: Path, schedule: str) -> None:
     with pytest.raises(SettingError, match=rf"lr_schedule='{schedule}'.*lr_schedule='constant'"):
         train(tmp_path, callbacks=[Halving()], lr_schedule=schedule)
@@ -161,8 +161,15 @@ class Heavier(raceway.Callback):
             control.env_args = {"g": 20.0}
 
 
-@pytest.mark.parametrize("schedule", ["serial", "concurrent"])
-@pytest.mark.parametrize("collector", ["worker", "central"])
+@pytest.mark.parametrize(
+    ("collector", "schedule"),
+    [
+        ("worker", "concurrent"),
+        ("central", "serial"),
+        pytest.param("worker", "serial", marks=pytest.mark.slow),
+        pytest.param("central", "concurrent", marks=pytest.mark.slow),
+    ],
+)
 def test_one_may_change_the_environments(tmp_path: Path, schedule: str, collector: str) -> None:
     settings = {"schedule": schedule, "collector": collector}
     changed = [train(tmp_path / name, "Pendulum-v1", callbacks=[Heavier()], **settings) for name in ("a", "b")]

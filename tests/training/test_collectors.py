@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 import raceway
 from raceway.algos.rollout import Episodes, Rollout
 from raceway.algos.spaces import flatten
-from raceway.errors import SettingError
+from raceway.errors import EnvError, SettingError
 from raceway.training.actor import JaxActor
 from raceway.training.native_actor import NativeActor
 from raceway.training.programs import build, training_sampler
@@ -112,7 +112,7 @@ def test_the_info_of_an_episodes_last_step_counts() -> None:
 
 
 def test_a_callable_makes_one_environment() -> None:
-    with pytest.raises(SettingError, match="made a SyncVectorEnv"):
+    with pytest.raises(EnvError, match="a SyncVectorEnv was made"):
         collected(partial(vector, AutoresetMode.SAME_STEP))
     with pytest.raises(SettingError, match="Did you mean 'length'"):
         collected(Probe, env_args={"rule": "both", "lenth": 3})
@@ -186,11 +186,6 @@ def test_a_vector_environment_is_taken_as_it_is() -> None:
     assert len(told) == 2
     with pytest.raises(ValueError, match="steps all of its 4 at once"):
         collected(envs, num_envs=4, group_size=2)
-
-
-def test_the_policy_cannot_be_in_the_worker_of_a_python_environment() -> None:
-    with pytest.raises(SettingError, match="not native"):
-        collected(partial(Probe, "both"), collector="worker")
 
 
 def test_an_environment_that_raises_is_named() -> None:

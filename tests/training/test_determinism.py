@@ -47,7 +47,7 @@ def test_delays_change_nothing(schedule: str, collector: str) -> None:
 
 def test_environments_that_take_their_time_change_nothing(schedule: str) -> None:
     """Groups of one become ready in another order every time."""
-    settings: dict[str, Any] = {"schedule": schedule, "group_size": 1, "rounds": 3}
+    settings: dict[str, Any] = {"schedule": schedule, "collector": "central", "group_size": 1, "rounds": 3}
     undisturbed = chain(Unsteady, **{**settings, "env_args": {"most_s": 0.0}})
     assert chain(Unsteady, **settings) == undisturbed
 

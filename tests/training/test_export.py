@@ -24,6 +24,7 @@ from raceway.algos.configs import NetworkConfig
 from raceway.algos.spaces import observation_leaves
 from raceway.errors import MissingPackageError, RunFolderError, SettingError, UserError
 from raceway.training.config import LogConfig, TrainConfig
+from tests.examples import examples
 from tests.training.exported import (
     ACTIONS,
     NETWORKS,
@@ -179,7 +180,7 @@ def test_a_space_is_described_by_the_models_own_types(tmp_path: Path) -> None:
     }
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(observations(), actions(), networks(), st.booleans(), st.integers(0, 1000))
 def test_any_spaces_and_any_weights_give_the_policys_actions(
     tmp_path: Path, observation: Space, action: Space, network: NetworkConfig, normalised: bool, seed: int

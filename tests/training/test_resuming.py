@@ -17,7 +17,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import raceway
 from raceway.algos.rollout import Weights
@@ -25,44 +24,9 @@ from raceway.errors import RunFolderError, SettingError, UserError
 from raceway.training.checkpoints import lock
 from raceway.training.evaluation import Evaluation
 from raceway.training.evaluator import Evaluator
+from tests.training.interrupting import SMALL, StopAt, interrupted, train
 from tests.training.killing import metrics, same
-
-SMALL: dict[str, Any] = {
-    "num_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8), "preset": False,
-    "total_steps": 4 * 8 * 40, "evaluation": {"enabled": False}, "checkpoint": {"interval_s": 0.01},
-}  # fmt: skip
-
-
-def train(directory: Path, env: Any = "CartPole-v1", name: str = "run", **settings: Any) -> Any:
-    log = {"directory": str(directory), "name": name, "quiet": True}
-    return raceway.train(env, **{**SMALL, "log": log, **settings})
-
-
-class StopAt(raceway.Callback):
-    """Interrupts the run as Ctrl-C would, at a round."""
-
-    def __init__(self, round_: int) -> None:
-        self.round = round_
-
-    def on_round(self, told: Any, control: Any) -> None:
-        if told.round == self.round:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.05)
-
-
-@pytest.fixture(autouse=True)
-def _ctrl_c_is_heard() -> Any:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def interrupted(directory: Path, env: Any = "CartPole-v1", round_: int = 12, **settings: Any) -> Path:
-    """A run that Ctrl-C has ended on its way."""
-    with pytest.raises(KeyboardInterrupt):
-        train(directory, env, callbacks=[StopAt(round_)], **settings)
-    (run,) = next(directory.iterdir()).iterdir()
-    return run
+from tests.training.probes import SavedWalk
 
 
 def test_ctrl_c_saves_first_and_the_run_goes_on_from_that_very_round(tmp_path: Path) -> None:
@@ -333,43 +297,8 @@ def test_a_disk_that_is_really_full_ends_the_run_with_the_same_error(
         train(tmp_path)
 
 
-class Walk(gymnasium.Env[np.ndarray, Any]):
-    """A walk by dice, whose state can be saved."""
-
-    observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
-    action_space = spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.place = 0.0
-        return np.array([self.place], np.float32), {}
-
-    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        self.place += float(action) - 0.5 + float(self.np_random.normal())
-        return np.array([self.place], np.float32), -abs(self.place), abs(self.place) > 5, False, {}
-
-    def save_state(self) -> Any:
-        return self.place
-
-    def load_state(self, state: Any) -> None:
-        self.place = float(state)
-
-
 def walk() -> gymnasium.Env:
-    return gymnasium.wrappers.TimeLimit(Walk(), 20)
-
-
-class Forgetful(Walk):
-    """The same, but it cannot be saved."""
-
-    save_state = None  # type: ignore[assignment]
-
-
-def test_environments_in_python_that_can_be_saved_go_on_where_they_were(tmp_path: Path) -> None:
-    run = interrupted(tmp_path / "stopped", walk)
-    whole = train(tmp_path / "whole", walk, callbacks=[StopAt(-1)])
-    assert raceway.resume(run, env=walk, callbacks=[StopAt(-1)]).digest == whole.digest
-    assert same(run, whole.directory) == []
+    return gymnasium.wrappers.TimeLimit(SavedWalk(), 20)
 
 
 def test_arguments_that_no_file_can_hold_are_given_again_with_the_environment(tmp_path: Path) -> None:
@@ -382,19 +311,6 @@ def test_arguments_that_no_file_can_hold_are_given_again_with_the_environment(tm
     with pytest.raises(SettingError, match=r"that a file cannot hold: tell\. .*env=lambda"):
         raceway.resume(run, callbacks=[StopAt(-1)])
     assert raceway.resume(run, env=lambda: told(lambda: None), callbacks=[StopAt(-1)]).digest == whole.digest
-
-
-def test_environments_that_cannot_be_saved_begin_new_episodes_and_that_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = {"directory": str(tmp_path / "stopped"), "name": "run", "interval_s": 100.0}
-    run = interrupted(tmp_path / "stopped", Forgetful, log=log)
-    capsys.readouterr()
-    ended = raceway.resume(run, env=Forgetful, callbacks=[StopAt(-1)])
-    assert "with new episodes: its environments have no save_state()" in capsys.readouterr().out
-    assert ended.steps == SMALL["total_steps"]
-    assert "began new episodes" in (run / "resumed.jsonl").read_text()
-    assert ended.digest != train(tmp_path / "whole", Forgetful).digest
 
 
 def test_an_async_run_goes_on_too(tmp_path: Path) -> None:

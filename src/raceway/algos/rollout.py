@@ -68,6 +68,18 @@ class Rollout:
 
 
 @dataclass(frozen=True)
+class Faults:
+    """What went wrong in a round, and the run went on nevertheless."""
+
+    envs: int = 0
+    """How often an environment was made anew, and its episode cut off."""
+    workers: int = 0
+    """How often a worker process was started again."""
+    first: str = ""
+    """The first environment's error, in words."""
+
+
+@dataclass(frozen=True)
 class Episodes:
     """The episodes that ended in a round, for the report."""
 
@@ -81,6 +93,8 @@ class Episodes:
     """The mean over the round of every scalar info entry."""
     seconds: float
     """How long the round took."""
+    faults: Faults = Faults()
+    """What went wrong meanwhile."""
 
 
 @dataclass(frozen=True)

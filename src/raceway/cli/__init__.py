@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from gymnasium.error import Error as GymnasiumError
 
+from raceway.cli.options import take_env_arguments
 from raceway.cli.parser import verbs
 from raceway.errors import UserError
 from raceway.graph import ReactionError
@@ -51,5 +52,7 @@ def _run(arguments: list[str]) -> int:
         from raceway.cli.train import run
 
         return run(arguments[1:])
-    parsed = verbs().parse(arguments)
+    rest, env_args = take_env_arguments(arguments) if arguments[:1] == ["check"] else (arguments, {})
+    parsed = verbs().parse(rest)
+    parsed.env_args = env_args
     return int(parsed.run(parsed) or 0)

@@ -144,6 +144,23 @@ def _argument(token: str, rest: list[str], has_value: bool) -> Any:
     return _read(_next(token, rest))
 
 
+def take_env_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """A command line without the environment's own arguments (--env.gravity 3), and these."""
+    others: list[str] = []
+    found: dict[str, Any] = {}
+    rest = list(arguments)
+    while rest:
+        token = rest.pop(0)
+        name, equals, value = token.removeprefix("--env.").partition("=")
+        if not token.startswith("--env."):
+            others.append(token)
+            continue
+        if equals:
+            rest.insert(0, value)
+        found[name.replace("-", "_")] = _argument(token, rest, bool(equals))
+    return others, found
+
+
 def _next(token: str, rest: list[str]) -> str:
     if not rest or (rest[0].startswith("--") and rest[0] != "--"):
         raise UserError(f"{token} needs a value.")

@@ -48,6 +48,8 @@ def verbs() -> Parser:
     _add_plot(added)
     _add_compare(added)
     _add_export(added)
+    _add_new(added)
+    _add_check(added)
     _add_list(added)
     _add_graph(added)
     _add_doctor(added)
@@ -135,6 +137,25 @@ def _add_runs(parser: Parser) -> None:
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", help="a run's folder, a folder of runs or a pattern; LABEL=RUN names it"
     )
+
+
+def _add_new(added: Any) -> None:
+    parser = _add(added, "new", "write an environment of your own to begin with", actions.new)
+    parser.add_argument("kind", choices=["env", "native-env"], help="in Python, or in C++ for the native lane")
+    parser.add_argument("name", metavar="NAME", help="such as MyTask or my-task")
+
+
+def _add_check(added: Any) -> None:
+    parser = _add(added, "check", "whether an environment is right, and what each lane makes of it", actions.check)
+    parser.add_argument(
+        "env", metavar="ENV", help="a name, any Gymnasium id, package.module:callable, a .hpp file; --env.X sets its X"
+    )
+    parser.add_argument("--no-lanes", action="store_true", help="do not time the lanes, which is half of the time")
+    parser.add_argument("--num-envs", type=int, metavar="N", help="environments of each lane (default: by their cost)")
+    parser.add_argument("--num-workers", type=int, metavar="N", help="workers of each lane (default: the CPUs)")
+    parser.add_argument("--timeout", type=float, default=30.0, metavar="S", help="when a call hangs (default: 30)")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for what could be better, too")
+    parser.add_argument("--json", action="store_true", help="print it for a program")
 
 
 def _add_list(added: Any) -> None:

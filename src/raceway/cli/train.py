@@ -12,8 +12,9 @@ from pathlib import Path
 
 import raceway
 from raceway.cli.options import Options, parse
+from raceway.envs.python.makers import check_known, find_callable
+from raceway.envs.user_native import is_path
 from raceway.errors import SeedsError, SettingError, UserError
-from raceway.training.environments import check_known, find_callable
 from raceway.training.resolve import resolve
 
 
@@ -109,6 +110,8 @@ def _as_argument(folders: Sequence[Path]) -> str:
 
 def check_env(env: str) -> None:
     """Refuses an environment that there is not, before anything is started."""
+    if is_path(env):  # it was loaded when its arguments were checked
+        return
     try:
         if ":" in env:
             find_callable(env)

@@ -76,6 +76,19 @@ def tell(notes: Iterable[str]) -> None:
         print(f"raceway: {note}", file=sys.stderr)
 
 
+def new(parsed: argparse.Namespace) -> None:
+    from raceway.envs.new import new as write
+
+    written = write(parsed.kind, parsed.name)
+    print("\n".join([f"{written.path} is written. It trains as it is:", *(f"  {each}" for each in written.commands)]))
+
+
+def check(parsed: argparse.Namespace) -> int:
+    from raceway.cli.check import check as run
+
+    return run(parsed)
+
+
 def list_(parsed: argparse.Namespace) -> None:
     if parsed.what == "envs":
         print("\n".join(raceway.list_envs()))

@@ -33,11 +33,14 @@ class Task:
     options: Mapping[str, tuple[float, float, float]]
     """The numbers that reset(options=...) may set: default, least, most."""
     max_episode_steps: int | None
+    is_built_in: bool = True
+    """Whether it is one of ours; the others were loaded by `raceway.load_native`."""
 
     @property
     def model_argument(self) -> str | None:
         """The keyword argument that names a MuJoCo model; None for tasks that have none."""
-        return next((name for name, kind in self.kinds.items() if kind == "file"), None)
+        files = (name for name, kind in self.kinds.items() if kind == "file")
+        return next(files, None) if self.is_built_in else None
 
     @property
     def picture_arguments(self) -> tuple[str, ...]:
@@ -77,8 +80,10 @@ def tasks() -> Mapping[str, Task]:
         defaults = {name: default for name, (_, default) in entry["parameters"].items()} | entry["preset"]
         limit = entry["max_episode_steps"] or None
         preset = {name: ast.literal_eval(value) for name, value in entry["preset"].items()}
-        found[entry["id"]] = Task(entry["id"], kinds, defaults, preset, entry["options"], limit)
-    return found
+        found[entry["id"]] = Task(
+            entry["id"], kinds, defaults, preset, entry["options"], limit, is_built_in=entry["is_built_in"]
+        )
+    return dict(sorted(found.items()))
 
 
 def list_envs() -> list[str]:
@@ -110,7 +115,7 @@ def native_arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     model = task.model_argument
     if model and task.defaults[model] == "None" and _is_path(given[model]) and os.path.isfile(given[model]):
         given[model] = os.path.abspath(given[model])  # the user's own robot may have the name of one of Gymnasium's
-    if "map_name" in task.kinds and given.get("desc") is None and given.get("map_name", "4x4") is None:
+    if {"map_name", "desc"} <= task.kinds.keys() and given.get("desc") is None and given.get("map_name", "4x4") is None:
         given["desc"] = _random_map()
     return {
         name: _CONVERSIONS[task.kinds[name]](f"{task.id}: {name}", value)

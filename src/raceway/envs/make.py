@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import copy as copy_module
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
 
+from raceway.envs import user_native
+from raceway.envs.catalog import tasks
 from raceway.envs.native import NativePool
+from raceway.envs.python import python_pool
 from raceway.names import did_you_mean
 
-LANES = ("native",)
+LANES = ("native", "process", "inline")
+
+Target = str | Callable[..., gymnasium.Env] | Sequence[Callable[..., gymnasium.Env]] | VectorEnv
 
 
 def make(
-    id: str,  # noqa: A002 (Gymnasium's name for it)
-    num_envs: int = 1,
+    id: Target,  # noqa: A002 (Gymnasium's name for it)
+    num_envs: int | None = None,
     *,
     batch_size: int | None = None,
     num_workers: int | None = None,
@@ -30,44 +35,86 @@ def make(
     copy: bool = True,
     pin: bool = False,
     env_kwargs: Sequence[Mapping[str, Any]] | None = None,
+    on_error: str = "raise",
+    worker_timeout: float | None = None,
     **kwargs: Any,
-) -> NativePool:
-    """A batch of environments that run natively, as a `gymnasium.vector.VectorEnv`.
+) -> Any:
+    """A batch of environments, as a `gymnasium.vector.VectorEnv`.
 
     Args:
-        id: such as "CartPole-v1"; `raceway.list_envs()` names them all.
-        num_envs: how many environments there are.
+        id: such as "CartPole-v1" (`raceway.list_envs()` names those that run natively), any other name that Gymnasium
+            knows, "package.module:callable", an environment's class, a callable that makes one, a list of callables,
+            one per environment, or the path of a header with a native environment of your own: see
+            `raceway.load_native`. A vector environment is returned as it is.
+        num_envs: how many environments there are; 1 by default, or as many as the list has.
         batch_size: how many of them `recv` returns at a time: those that are ready first. All by default.
-        num_workers: threads at work, the calling one among them. By default the CPUs this process may use.
+        num_workers: threads at work, the calling one among them, or worker processes. By default the CPUs this
+            process may use.
         seed: of the first reset: environment i gets seed + i, or its entry of a list.
         autoreset: "next_step", "same_step" or "disabled", as in Gymnasium.
-        lane: "auto" takes the fastest lane that can run the task; the pool's `lane` says which.
+        lane: "native" (threads, in C++), "process" (Python, in worker processes), "inline" (Python, in the calling
+            thread); "auto" takes the fastest that can run the task. The pool's `lane` says which.
         max_episode_steps: truncates episodes; the task's own limit by default, -1 for none.
         record_episodes: puts return, length and seconds of each ended episode into `infos["episode"]`.
         render_mode: "rgb_array" if `render` is to be called.
         copy: False hands out the same arrays every time, overwritten by the next call of the same kind.
-        pin: ties each worker thread to a CPU, neighbours on one NUMA node.
+        pin: ties each worker to a CPU, neighbours on one NUMA node.
         env_kwargs: one dict of keyword arguments per environment, over those given to all.
-        **kwargs: the task's own keyword arguments, the same for every environment. MuJoCo tasks also take Gymnasium's
-            for pictures: width, height, camera_id, camera_name, default_camera_config, max_geom, visual_options.
+        on_error: what becomes of an environment in Python that raises, or whose worker is lost: "raise" ends the call
+            with an `EnvError`, "restart" makes it anew and truncates its episode.
+        worker_timeout: seconds that one step of a Python environment may take in a worker process; None: any time.
+        **kwargs: the environment's own keyword arguments, the same for all. MuJoCo tasks also take Gymnasium's for
+            pictures: width, height, camera_id, camera_name, default_camera_config, max_geom, visual_options.
     """
     if lane not in ("auto", *LANES):
         raise ValueError(f"No lane {lane!r}.{did_you_mean(str(lane), LANES)} There are: auto, {', '.join(LANES)}.")
-    pool = NativePool(
-        id,
-        num_envs,
-        batch_size=batch_size,
-        num_workers=num_workers,
-        seed=seed,
-        autoreset=autoreset,
-        max_episode_steps=max_episode_steps,
-        record_episodes=record_episodes,
-        render_mode=render_mode,
-        copy=copy,
-        pin=pin,
-        env_kwargs=env_kwargs,
-        **kwargs,
+    if isinstance(id, VectorEnv):
+        return _as_it_is(id, num_envs)
+    shared: dict[str, Any] = {
+        "batch_size": batch_size,
+        "num_workers": num_workers,
+        "seed": seed,
+        "autoreset": autoreset,
+        "max_episode_steps": max_episode_steps,
+        "record_episodes": record_episodes,
+        "copy": copy,
+        "pin": pin,
+        "env_kwargs": env_kwargs,
+    }
+    native = _native_id(id)
+    if lane == "native" and native is None and not isinstance(id, str):
+        raise ValueError(f"lane='native' runs environments written in C++, not {id!r}. Use 'process' or 'inline'.")
+    if lane == "native" or (lane == "auto" and native is not None):
+        return _native(native or id, 1 if num_envs is None else num_envs, render_mode, shared, kwargs)
+    if render_mode is not None:
+        kwargs["render_mode"] = render_mode
+    lane = "process" if lane == "auto" else lane
+    return python_pool(
+        id, num_envs, lane=lane, on_error=on_error, worker_timeout=worker_timeout, kwargs=kwargs, **shared
     )
+
+
+def _native_id(id_: Any) -> str | None:
+    """The name of the native task that is meant; None if it is none."""
+    if not isinstance(id_, str):
+        return None
+    own = user_native.resolve(id_)
+    name = id_.removeprefix("raceway/")
+    return own or (name if name in tasks() else None)
+
+
+def _native(
+    id_: Any, num_envs: int, render_mode: str | None, shared: Mapping[str, Any], kwargs: Mapping[str, Any]
+) -> NativePool:
+    pool = NativePool(id_, num_envs, render_mode=render_mode, **shared, **kwargs)
     pool.spec = copy_module.deepcopy(gymnasium.spec(f"raceway/{pool.task_id}"))
     pool.spec.kwargs |= {"num_envs": num_envs, **kwargs}
     return pool
+
+
+def _as_it_is(env: VectorEnv, num_envs: int | None) -> VectorEnv:
+    if num_envs not in (None, env.num_envs):
+        raise ValueError(
+            f"num_envs={num_envs}, but the vector environment that was given has {env.num_envs}. Leave num_envs out."
+        )
+    return env

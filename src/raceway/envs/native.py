@@ -22,7 +22,7 @@ from raceway.envs.arguments import (
     timeout_of,
 )
 from raceway.envs.catalog import find_task, flag, positive
-from raceway.envs.render import GymnasiumRenderer, Renderer
+from raceway.envs.render import GymnasiumRenderer, OwnRenderer, Renderer
 from raceway.envs.render_mujoco import MujocoRenderer
 from raceway.envs.spaces import difference_of, observation_space_of, space_of
 
@@ -69,11 +69,7 @@ class NativePool(VectorEnv):
         self._arguments = arguments
         configurations = _core.Configurations(task.id, arguments.distinct)
         self._describe_spaces(configurations, arguments)
-        self._renderer: Renderer = (
-            MujocoRenderer(task, render_mode, arguments, self._layout["step_s"])
-            if task.model_argument
-            else GymnasiumRenderer(task.id, render_mode, arguments)
-        )
+        self._renderer = self._renderer_for(render_mode, configurations)
         self.render_mode = render_mode
         self.metadata = self._renderer.metadata | {"autoreset_mode": mode}
         self._pool = _core.Pool(
@@ -89,6 +85,8 @@ class NativePool(VectorEnv):
                 "copy": flag("copy", copy),
             },
         )
+        if isinstance(self._renderer, OwnRenderer):
+            self._renderer.pictures = self._pool.pictures
         self._native_step = self._pool.step
         # What an ended episode leaves in the infos is put together here; else a step is the native call alone.
         self._tells_ends = mode == AutoresetMode.SAME_STEP or record_episodes
@@ -108,6 +106,15 @@ class NativePool(VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._scalar_obs = all(column["discrete"] for column in self._layout["observation"])
+
+    def _renderer_for(self, render_mode: str | None, configurations: _core.Configurations) -> Renderer:
+        task, step_s = self._task, self._layout["step_s"]
+        if task.model_argument:
+            return MujocoRenderer(task, render_mode, self._arguments, step_s)
+        if task.is_built_in:
+            return GymnasiumRenderer(task.id, render_mode, self._arguments)
+        fps = max(1, round(1 / step_s)) if step_s > 0 else 30
+        return OwnRenderer(task.id, render_mode, fps, has_pictures=configurations.has_pictures)
 
     def reset(
         self,

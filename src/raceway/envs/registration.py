@@ -13,7 +13,7 @@ def register_all() -> None:
         name = f"raceway/{task.id}"
         if name in gymnasium.registry:
             continue
-        known = gymnasium_spec(task.id)
+        known = gymnasium_spec(task.id) if task.is_built_in else None
         gymnasium.register(
             name,
             vector_entry_point="raceway.envs.make:make",

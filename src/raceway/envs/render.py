@@ -102,6 +102,23 @@ class GymnasiumRenderer(Renderer):
         self._canvases.clear()
 
 
+class OwnRenderer(Renderer):
+    """For tasks that draw themselves, if they do."""
+
+    pictures: Callable[[], np.ndarray]
+    """One of each environment, [N, height, width, 3]; known when the pool is."""
+
+    def __init__(self, task_id: str, render_mode: str | None, fps: int, *, has_pictures: bool) -> None:
+        super().__init__(task_id, render_mode, ["rgb_array"] if has_pictures else [], fps)
+
+    def draw(self, state: Mapping[str, Any]) -> tuple[Any, ...]:
+        """One picture per environment."""
+        return tuple(self.pictures())
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 def class_of(spec: Any) -> Any:
     """The environment class behind one of Gymnasium's specifications."""
     return gymnasium.envs.registration.load_env_creator(spec.entry_point)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raceway._core import usable_cpus
+from raceway.envs.compiler import find_compiler
+from raceway.errors import NativeEnvError
 from raceway.report.system import cpu_name, memory_bytes, versions
 from raceway.report.window import has_screen
 
@@ -36,7 +38,16 @@ class Finding:
 
 def examine(runs: str | os.PathLike[str] = "runs") -> list[Finding]:
     """Looks at everything. Takes some seconds: JAX is started."""
-    return [*_packages(), *_machine(), _accelerator(), _screen(), _drawing(), _video(), _folder(Path(runs))]
+    return [
+        *_packages(),
+        *_machine(),
+        _accelerator(),
+        _screen(),
+        _drawing(),
+        _video(),
+        _compiler(),
+        _folder(Path(runs)),
+    ]
 
 
 def report(findings: Sequence[Finding]) -> str:
@@ -143,6 +154,16 @@ def _video() -> Finding:
     if importlib.util.find_spec("imageio_ffmpeg") is None:
         return Finding("videos", "ffmpeg is not installed", _RENDER)
     return Finding("videos", "ffmpeg is there")
+
+
+def _compiler() -> Finding:
+    """Only native environments of the user's own need one."""
+    name = "C++ compiler"
+    try:
+        return Finding(name, f"{find_compiler()[0]}, for native environments of your own")
+    except NativeEnvError:
+        fix = "apt install g++, or what your system has; or name one: CXX=..."
+        return Finding(name, "none: native environments of your own cannot be compiled", fix)
 
 
 def _folder(runs: Path) -> Finding:

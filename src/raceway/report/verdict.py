@@ -26,7 +26,7 @@ def verdict(
         collect: the share of the time (0 to 1) in which environments are stepped.
         learn: the share in which the learner is at work. Under the concurrent schedule the two overlap.
         schedule: "serial", "concurrent" or "async".
-        num_workers: threads that step environments. None: environments in Python, which hold the interpreter's lock.
+        num_workers: threads or processes that step environments. None: they are stepped one after the other.
         num_envs: environments; more workers than these are of no use. None: not known.
         epochs: whether the algorithm goes through a round in epochs and minibatches, or takes one gradient of it.
         cpus: CPUs that this process may use. None: those that it may.
@@ -73,7 +73,10 @@ def _of_turns(collect: float, learn: float, cpus: int) -> str:
 
 def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None, free: str) -> str:
     if num_workers is None:
-        return "Environments in Python are stepped one after the other: a faster step is what would help."
+        return (
+            "Environments are stepped one after the other: a faster step would help, or worker processes, which a "
+            "callable gets (--lane process)."
+        )
     num_envs = cpus if num_envs is None else num_envs
     useful = min(cpus, num_envs)
     if num_workers < useful:

@@ -7,6 +7,7 @@ is computed does not depend on who was ready when.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, perf_counter
@@ -17,8 +18,10 @@ from gymnasium.vector import VectorEnv
 
 from raceway._core import usable_cpus
 from raceway.algos.rollout import Episodes, Rollout, Scaling, Weights
+from raceway.envs.python import InlinePool
 from raceway.errors import SettingError
 from raceway.training.environments import env_seed
+from raceway.training.faults import FaultCount
 from raceway.training.group import Group, mean_infos
 from raceway.training.sampler import Sampling
 from raceway.training.slots import Empty, Shape
@@ -61,19 +64,16 @@ class CentralSampler:
         sampling = self._sampling
         self._actor = self._make_actor()
         sizes = group_sizes(sampling, self._group_size)
-        threads = min(len(sizes), sampling.num_workers or len(sizes))
-        self._groups = [
-            Group(self._make(size, len(sizes)), sum(sizes[:index]), sampling.action_masks, self._actor.memory_size)
-            for index, size in enumerate(sizes)
-        ]
+        self._groups = self._make_all(sizes)
+        self._faults = FaultCount(group.env for group in self._groups)
         self.restart()
         self._shape = self._shape_of(self._groups[0].env)
         for group in self._groups[:1]:
             group.begin(self._shape.slots(np.zeros))
-            self._actor.prepare(group.observations, group.mask, group.envs, sampling.greedy, group.memory)
+            self._actor.prepare(group.observations, group.mask, group.envs, sampling.greedy, group.underway.memory)
         self._ready: SimpleQueue[tuple[Group, BaseException | None]] = SimpleQueue()
         self._waiting: SimpleQueue[Group | None] = SimpleQueue()
-        self._threads = [Thread(target=self._work, daemon=True) for _ in range(threads)] if len(sizes) > 1 else []
+        self._threads = [Thread(target=self._work, daemon=True) for _ in range(self._num_threads(len(sizes)))]
         for thread in self._threads:
             thread.start()
 
@@ -87,15 +87,37 @@ class CentralSampler:
         states = [group.save() for group in self._groups]
         return None if any(state is None for state in states) else {"groups": states}
 
-    def load(self, state: Mapping[str, Any]) -> None:
+    def load(self, state: Mapping[str, Any]) -> list[int]:
         """What `save` gave."""
-        for group, its in zip(self._groups, state["groups"], strict=True):
-            group.load(its)
+        pairs = zip(self._groups, state["groups"], strict=True)
+        return [int(group.envs[row]) for group, its in pairs for row in group.load(its)]
 
-    def _make(self, size: int, groups: int) -> VectorEnv:
+    def _make_all(self, sizes: list[int]) -> list[Group]:
+        """Processes take their time to start, so those of all groups start at once."""
+        firsts = [sum(sizes[:index]) for index in range(len(sizes))]
+        source = self._sampling.source
+        if len(sizes) == 1 or source.is_native or source.lane == "inline":
+            return [self._make(size, first, len(sizes)) for size, first in zip(sizes, firsts, strict=True)]
+        with ThreadPoolExecutor(len(sizes)) as threads:
+            making = [threads.submit(self._make, *each, len(sizes)) for each in zip(sizes, firsts, strict=True)]
+        if failed := [error for each in making if (error := each.exception()) is not None]:
+            for each in making:
+                if each.exception() is None:
+                    each.result().env.close()
+            raise failed[0]
+        return [each.result() for each in making]
+
+    def _make(self, size: int, first: int, groups: int) -> Group:
         sampling = self._sampling
         workers = max(1, (sampling.num_workers or usable_cpus()) // groups) if groups > 1 else sampling.num_workers
-        return sampling.source.make(size, num_workers=workers)
+        env = sampling.source.make(size, first=first, num_workers=workers)
+        return Group(env, first, sampling.action_masks, self._actor.memory_size)
+
+    def _num_threads(self, groups: int) -> int:
+        """None where the calling thread does it all: with one group there is nothing beside it."""
+        if groups == 1 or isinstance(self._groups[0].env, InlinePool):
+            return 0
+        return min(groups, self._sampling.num_workers or groups)
 
     def _shape_of(self, env: VectorEnv) -> Shape:
         has_masks = self._groups[0].mask is not None
@@ -124,24 +146,25 @@ class CentralSampler:
             if error is not None:
                 raise error
             if (last := group.last_observations()) is not None:
-                group.keep_last_values(np.asarray(self._actor.value(here, last, group.memory)))
+                group.keep_last_values(np.asarray(self._actor.value(here, last, group.underway.memory)))
             group.advance()
             if group.time < self._sampling.num_steps:
                 self._serve(group, here, first_step)
             else:
-                group.end(np.asarray(self._actor.value(here, group.observations, group.memory)))
+                group.end(np.asarray(self._actor.value(here, group.observations, group.underway.memory)))
                 at_work -= 1
-        infos = mean_infos(group.info_sums for group in self._groups)
-        return slots.rollout(weights), slots.episodes(infos, perf_counter() - start)
+        infos = mean_infos((group.size, group.info_sums) for group in self._groups)
+        first = next((group.fault for group in self._groups if group.fault), "")
+        return slots.rollout(weights), slots.episodes(infos, perf_counter() - start, self._faults.new(first))
 
     def _serve(self, group: Group, weights: Any, first_step: int) -> None:
         """Computes a group's actions and lets it step."""
         step = first_step + group.time
-        given = group.observations, group.mask, group.envs, step, self._sampling.greedy, group.memory
+        given = group.observations, group.mask, group.envs, step, self._sampling.greedy, group.underway.memory
         *results, memory = self._actor.act(weights, *given)
         group.keep_actions(*(np.asarray(each) for each in results))
         if memory is not None:
-            group.memory = np.asarray(memory)
+            group.underway.memory = np.asarray(memory)
         if self._threads:
             self._waiting.put(group)
         else:
@@ -185,8 +208,8 @@ def group_sizes(sampling: Sampling, wanted: int | None) -> list[int]:
                 "Give a callable that makes one environment instead."
             )
         return [total]
-    # While one half is stepped the other can be served; Python's environments hold the interpreter's lock anyway.
-    size = wanted or (total // 2 if sampling.source.is_native and total % 2 == 0 else total)
+    # While one half is stepped the other can be served. Not a matter of the lane, for JAX's floats depend on the size.
+    size = wanted or (total // 2 if total % 2 == 0 else total)
     if total % size:
         near = [n for n in range(1, total + 1) if total % n == 0]
         raise SettingError(

@@ -15,6 +15,8 @@ from raceway.training.sampler import Sampler
 
 MakeSampler = Callable[[dict[str, Any], str], Sampler]
 """Of arguments for the environments, and of what their seeds are for."""
+OnResumed = Callable[[list[int] | None], None]
+"""Hears which environments could not go on with their episodes, and have begun others; None: all."""
 
 
 class Collector(Reactor):
@@ -24,8 +26,9 @@ class Collector(Reactor):
     weights = Input[Weights]()
     collected = Output[Collected]()
 
-    def __init__(self, make_sampler: MakeSampler) -> None:
+    def __init__(self, make_sampler: MakeSampler, on_resumed: OnResumed | None = None) -> None:
         self._make_sampler = make_sampler
+        self._on_resumed = on_resumed
         self._env_args: dict[str, Any] = {}
         self._purpose = "training"
         self._sampler: Sampler | None = None
@@ -66,10 +69,13 @@ class Collector(Reactor):
             if state["purpose"] != self._purpose:  # they change together
                 self._change(state["env_args"], state["purpose"])
             assert self._sampler is not None
+            lost = None
             if saved is None:
                 self._sampler.restart(f"resumed after round {int(state['round'])}")
             else:
-                self._sampler.load(saved)
+                lost = self._sampler.load(saved)
+        if self._on_resumed is not None:
+            self._on_resumed(lost)
 
     @reaction(shutdown)
     def close(self) -> None:

@@ -112,13 +112,19 @@ class TrainConfig:
     num_envs: int = 8
     """Environments that run side by side. Part of the algorithm: another number gives another result."""
     num_workers: int | None = None
-    """Threads that step them. None: the CPUs there are. Changes the speed, never the result."""
+    """Threads, or processes for those in Python, that step them. None: the CPUs there are. Changes the speed alone."""
+    lane: Literal["auto", "native", "process", "inline"] = "auto"
+    """auto: native where there is such a task, else process: worker processes. inline: in one thread, to debug."""
+    on_error: Literal["raise", "restart"] = "raise"
+    """When an environment in Python raises or its worker dies. raise: the run ends. restart: it is made anew."""
+    worker_timeout: float | None = None
+    """Seconds that a worker process may take for one answer before it is taken for hung. None: as long as it likes."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """Where the learner computes. auto: a GPU if JAX sees one."""
     collector: Literal["auto", "worker", "central"] = "auto"
-    """worker: the policy runs inside the native workers. central: batched inference, for any environment or network."""
+    """worker: the policy runs inside the workers. central: batched inference, for any network."""
     group_size: int | None = None
-    """Environments that central inference serves together. None: half of native ones, all of others."""
+    """Environments that central inference serves together. None: half of them, so that the others step meanwhile."""
     action_masks: bool = True
     """Whether to heed the "action_mask" that an environment puts into its infos."""
     preset: bool = True
@@ -148,6 +154,8 @@ class TrainConfig:
             raise SettingError(f"seed={self.seed} is out of range. Use a number from 0 to 2**64 - 1.")
         for name in ("total_steps", "num_envs", "num_workers", "group_size", "queue"):
             _at_least(1, name, getattr(self, name))
+        if self.worker_timeout is not None and not self.worker_timeout > 0:
+            raise SettingError(f"worker_timeout={self.worker_timeout} must be above 0 seconds, or None.")
         if self.group_size is not None and self.num_envs % self.group_size:
             divisors = [str(n) for n in range(1, self.num_envs + 1) if self.num_envs % n == 0]
             raise SettingError(

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from raceway.envs.user_native import fingerprint, is_path
 from raceway.errors import RunFolderError, SettingError
 from raceway.report.system import system_facts
 
@@ -74,7 +75,7 @@ class RunFolder:
         """Writes the settings and the facts of the system."""
         try:
             self.videos.mkdir(exist_ok=True)
-            write_json(self.system, system_facts())
+            write_json(self.system, facts_of(config))
             write_json(self.config, config.to_dict())  # last, for this is what makes it a run folder
         except OSError as error:
             raise RunFolderError(
@@ -186,9 +187,15 @@ class RunFolder:
         return f"RunFolder({str(self.path)!r})"
 
 
+def facts_of(config: TrainConfig) -> dict[str, Any]:
+    """What a run's bits depend on beside its settings: the system, and what a header of the user's own says."""
+    return {**system_facts(), "header": fingerprint(config.env)}
+
+
 def _folder_name(env: str) -> str:
     """An environment's name without what a path or a shell would take for something else."""
-    return re.sub(r"[^\w.+-]+", "-", env).strip("-.") or "env"
+    name = Path(env).stem if is_path(env) else env
+    return re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "env"
 
 
 def _new_directory(parent: Path, name: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from raceway.algos.spaces import action_parts, counted_from_zero, environment_actions
 from raceway.errors import SettingError
 from raceway.training.env_states import load_vector, save_vector
-from raceway.training.slots import Slots, read, write
+from raceway.training.slots import Slots, obs_slots, read, write
+from raceway.training.underway import Underway, alike, copied
 
-InfoSums = dict[str, tuple[float, int]]
-"""By name: the sum of a scalar info entry, and of how many it is."""
+InfoSums = dict[str, tuple[np.ndarray, np.ndarray]]
+"""By name: of each environment the sum of a scalar info entry, and of how many it is."""
 
 _NOT_METRICS = frozenset({"episode", "final_obs", "final_info", "env_id", "fault"})
 
@@ -30,6 +31,9 @@ class Group:
         self.envs = np.arange(first, first + self.size, dtype=np.uint32)
         self.time = 0
         self.info_sums: InfoSums = {}
+        self.fault = ""
+        """What was the first to go wrong in this round, if an environment was made anew."""
+        self.underway = Underway.of_new(self.size, memory_size)
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self.resets_later = mode == AutoresetMode.NEXT_STEP
         self._resets_itself = mode != AutoresetMode.DISABLED
@@ -38,67 +42,73 @@ class Group:
         self._num_logits = action_parts(env.single_action_space).num_logits
         self._from_zero = counted_from_zero(env.single_observation_space)
         self._for_env = environment_actions(env.single_action_space)
-        self._columns = slice(first, first + self.size)
+        self.columns = slice(first, first + self.size)
+        # What was seen last before the round, in the types that a round holds.
+        self._current = obs_slots(env.single_observation_space, (self.size,), np.empty)
+
+    @property
+    def mask(self) -> np.ndarray | None:
+        """[size, K] the actions that are allowed next; None if nobody tells."""
+        return self.underway.mask
 
     def restart(self, first_seed: int) -> None:
         """Begins an episode in each environment; the first of all groups has the first seed."""
-        self._returns = np.zeros(self.size)
-        self._lengths = np.zeros(self.size, np.int32)
-        self._is_resetting = np.zeros(self.size, bool)
-        # [size, H] what the policy remembers of the episodes that are under way.
-        self.memory = np.zeros((self.size, self._memory_size), np.float32) if self._memory_size else None
-        obs, infos = self.env.reset(seed=first_seed + self._columns.start)
-        self._current = self._from_zero(obs)
-        self.mask: np.ndarray | None = None
+        self.underway = Underway.of_new(self.size, self._memory_size)
+        obs, infos = self.env.reset(seed=first_seed + self.columns.start)
+        write(self._current, slice(None), self._from_zero(obs))
         if self._heeds_masks and "action_mask" in infos:
-            self.mask = np.ones((self.size, self._num_logits), bool)
+            self.underway.mask = np.ones((self.size, self._num_logits), bool)
             self._look_for_masks(infos)
+
+    def go_on(self, underway: Underway, current: Any) -> None:
+        """With these episodes, of which `current` was seen last: they may have been under way elsewhere."""
+        self.underway = underway
+        self._current = current
+
+    def begin_anew(self, rows: Sequence[int]) -> None:
+        """Some environments, of a pool, could not go on with their episodes and have begun others."""
+        begun = np.zeros(self.size, bool)
+        begun[list(rows)] = True
+        obs, infos = self.env.observe(), self.env.lost_infos  # type: ignore[attr-defined]
+        self.underway.begin_anew(begun)
+        self._look_for_masks(infos)
+        self._current = copied(self._current)
+        write(self._current, begun, read(self._from_zero(obs), begun))
 
     def save(self) -> dict[str, Any] | None:
         """All that the next round depends on; None if the environments cannot tell their state."""
         envs = save_vector(self.env)
-        if envs is None:
-            return None
-        return {
-            "envs": envs,
-            "current": self._current,
-            "returns": self._returns,
-            "lengths": self._lengths,
-            "is_resetting": self._is_resetting,
-            "mask": self.mask,
-            "memory": self.memory,
-        }
+        return None if envs is None else {"envs": envs, "current": self._current, **self.underway.save()}
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """What `save` gave, of such a group."""
-        load_vector(self.env, state["envs"])
-        self._current = _like(self._current, state["current"], "current")
-        self._returns = _like(self._returns, state["returns"], "returns")
-        self._lengths = _like(self._lengths, state["lengths"], "lengths")
-        self._is_resetting = _like(self._is_resetting, state["is_resetting"], "is_resetting")
-        self.mask = None if self.mask is None else _like(self.mask, state["mask"], "mask")
-        self.memory = None if self.memory is None else _like(self.memory, state["memory"], "memory")
+    def load(self, state: Mapping[str, Any]) -> list[int]:
+        """What `save` gave, of such a group. Returns the rows whose episodes could not go on: others have begun."""
+        lost = load_vector(self.env, state["envs"])
+        self.go_on(self.underway.like(state), alike(self._current, state["current"], "current"))
+        if lost:
+            self.begin_anew(lost)
+        return lost
 
     @property
     def observations(self) -> Any:
         """What the policy is to act on: rows of the round, in the types that are kept."""
-        return read(self._slots.obs, (self.time, self._columns))
+        return read(self._slots.obs, (self.time, self.columns))
 
     def begin(self, slots: Slots) -> None:
         """A new round, which goes on where the last one ended."""
         self._slots = slots
         self.time = 0
         self.info_sums = {}
-        write(slots.obs, (0, self._columns), self._current)
+        self.fault = ""
+        write(slots.obs, (0, self.columns), self._current)
         if slots.memory is not None:
-            slots.memory[self._columns] = self.memory
+            slots.memory[self.columns] = self.underway.memory
 
     def keep_actions(self, actions: np.ndarray, log_probs: np.ndarray, values: np.ndarray) -> None:
         """Writes what the policy has drawn. What is not finite never reaches an environment."""
         # A sum is finite if all are: one number to look at, where groups may be of one and calls are what takes time.
         if not math.isfinite(log_probs.sum() + values.sum() + actions.sum()):
             self._check_finite(log_probs, values, actions.reshape(self.size, -1))
-        here = self.time, self._columns
+        here = self.time, self.columns
         slots = self._slots
         slots.actions[here], slots.log_probs[here], slots.values[here] = actions, log_probs, values
         if slots.action_mask is not None:
@@ -131,11 +141,11 @@ class Group:
         self._cut_off = None
         if not truncated.any():
             return None
-        cut_off = truncated & ~terminated & ~self._is_resetting
+        cut_off = truncated & ~terminated & ~self.underway.is_resetting
         if not cut_off.any():
             return None
         self._cut_off = cut_off
-        batch = _copied(self.observations)
+        batch = copied(self.observations)
         if self.resets_later or not self._resets_itself:
             write(batch, cut_off, read(self._from_zero(obs), cut_off))
             return batch
@@ -150,71 +160,73 @@ class Group:
     def advance(self) -> None:
         """Writes the outcome of a step and goes on to the next row."""
         obs, rewards, terminated, truncated, infos = self._result
-        here = self.time, self._columns
+        here = self.time, self.columns
         slots = self._slots
         slots.rewards[here], slots.terminated[here], slots.truncated[here] = rewards, terminated, truncated
         slots.final_values[here] = 0.0 if self._cut_off is None else np.where(self._cut_off, self._last_values, 0.0)
         if slots.valid is not None:
-            slots.valid[here] = ~self._is_resetting
+            slots.valid[here] = ~self.underway.is_resetting
         ended = terminated | truncated
         any_ended = bool(ended.any())
         self._count(here, rewards, ended if any_ended else None)
         if infos:
             _add_infos(self.info_sums, infos, self.size, ended)
-        self._forget(self._is_resetting if self.resets_later else ended)
+            self.fault = self.fault or _fault_in(infos, self.envs)
+        self.underway.forget(self.underway.is_resetting if self.resets_later else ended)
         if self.resets_later:
-            self._is_resetting = ended
+            self.underway.is_resetting = ended
         elif any_ended and not self._resets_itself:
             self._look_for_masks(infos)
             obs, infos = self.env.reset(options={"reset_mask": ended})
         self._look_for_masks(infos)
-        self._current = self._from_zero(obs)
         self.time += 1
-        write(slots.obs, (self.time, self._columns), self._current)
-
-    def _forget(self, begun: np.ndarray) -> None:
-        """An episode begins with nothing remembered."""
-        if self.memory is not None and begun.any():
-            self.memory = np.where(begun[:, None], np.float32(0), self.memory)
+        write(slots.obs, (self.time, self.columns), self._from_zero(obs))
 
     def _count(self, here: Any, rewards: np.ndarray, ended: np.ndarray | None) -> None:
-        self._returns += rewards
-        self._lengths += ~self._is_resetting
-        slots = self._slots
+        underway, slots = self.underway, self._slots
+        underway.returns += rewards
+        underway.lengths += ~underway.is_resetting
         if ended is None:
             slots.episode_returns[here], slots.episode_lengths[here] = 0.0, 0
             return
-        slots.episode_returns[here] = np.where(ended, self._returns, 0.0)
-        slots.episode_lengths[here] = np.where(ended, self._lengths, 0)
-        self._returns[ended] = 0.0
-        self._lengths[ended] = 0
+        slots.episode_returns[here] = np.where(ended, underway.returns, 0.0)
+        slots.episode_lengths[here] = np.where(ended, underway.lengths, 0)
+        underway.returns[ended] = 0.0
+        underway.lengths[ended] = 0
 
     def end(self, values: np.ndarray) -> None:
-        """The values of the observations that the round ends with."""
-        self._slots.values[self.time, self._columns] = values
+        """The values of the observations that the round ends with, and the next one begins with."""
+        self._slots.values[self.time, self.columns] = values
+        self._current = copied(self.observations)  # the round's memory is used again when it is learnt from
 
     def _look_for_masks(self, infos: Mapping[str, Any]) -> None:
         """Takes over the masks of those environments that give one; the others keep theirs."""
         if not self._heeds_masks or "action_mask" not in infos:
             return
-        if self.mask is None:
+        if self.underway.mask is None:
             raise SettingError(
                 "An environment gives an action_mask with step() that it did not give with reset(), so its first "
                 "action could not heed it. Give one with reset() too, or set action_masks to False."
             )
         present = infos.get("_action_mask", np.ones(self.size, bool))
         for row in np.flatnonzero(present).tolist():
-            self.mask[row] = np.ravel(infos["action_mask"][row])
+            self.underway.mask[row] = np.ravel(infos["action_mask"][row])
 
 
-def mean_infos(all_sums: Iterable[InfoSums]) -> dict[str, float]:
-    """The mean of every scalar info entry over a round, added up group by group."""
-    totals: InfoSums = {}
-    for sums in all_sums:
-        for name, (value, count) in sums.items():
-            before, counted = totals.get(name, (0.0, 0))
-            totals[name] = before + value, counted + count
-    return {name: value / count for name, (value, count) in totals.items() if count}
+def mean_infos(parts: Iterable[tuple[int, InfoSums]]) -> dict[str, float]:
+    """The mean of every scalar info entry over a round, of groups given by size and sums.
+
+    Added up over all environments at once, so that it does not depend on the groups.
+    """
+    parts = list(parts)
+    names = sorted({name for _, sums in parts for name in sums})
+    means = {}
+    for name in names:
+        found = [sums.get(name) or (np.zeros(size), np.zeros(size, np.int64)) for size, sums in parts]
+        total, count = (np.concatenate([each[column] for each in found]).sum() for column in (0, 1))
+        if count:
+            means[name] = float(total / count)
+    return means
 
 
 def _add_infos(sums: InfoSums, infos: Mapping[str, Any], size: int, ended: np.ndarray) -> None:
@@ -229,22 +241,21 @@ def _add_infos(sums: InfoSums, infos: Mapping[str, Any], size: int, ended: np.nd
         if values.shape != (size,) or values.dtype.kind not in "fiub":
             continue
         present = infos.get(f"_{name}")
-        there = values[counted if present is None else counted & present]
-        before, count = sums.get(name, (0.0, 0))
-        sums[name] = before + float(there.sum(dtype=np.float64)), count + len(there)
+        there = counted if present is None else counted & present
+        if name not in sums:
+            sums[name] = np.zeros(size), np.zeros(size, np.int64)
+        total, count = sums[name]
+        np.add(total, values, out=total, where=there)
+        count += there
 
 
-def _like(present: Any, saved: Any, name: str) -> Any:
-    """What was saved, if it is of the same kind as what is there."""
-    if isinstance(present, dict):
-        return {key: _like(part, saved[key], f"{name}.{key}") for key, part in present.items()}
-    if isinstance(present, tuple):
-        parts = zip(present, saved, strict=True)
-        return tuple(_like(part, its, f"{name}.{index}") for index, (part, its) in enumerate(parts))
-    here, array = np.asarray(present), np.asarray(saved)
-    if (array.dtype, array.shape) != (here.dtype, here.shape):
-        raise ValueError(f"{name} is {array.dtype}{list(array.shape)}, not {here.dtype}{list(here.shape)}.")
-    return array.copy()
+def _fault_in(infos: Mapping[str, Any], envs: np.ndarray) -> str:
+    """The first environment's that was made anew, in words."""
+    last = infos.get("final_info", infos)
+    if not isinstance(last, Mapping) or "fault" not in last:
+        return ""
+    row = int(np.argmax(last["_fault"]))
+    return f"environment {envs[row]}: {last['fault'][row]}"
 
 
 def _arrays(tree: Any) -> Iterator[np.ndarray]:
@@ -253,9 +264,3 @@ def _arrays(tree: Any) -> Iterator[np.ndarray]:
             yield from _arrays(part)
     else:
         yield tree
-
-
-def _copied(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {name: _copied(part) for name, part in tree.items()}
-    return tuple(map(_copied, tree)) if isinstance(tree, tuple) else tree.copy()

@@ -121,7 +121,7 @@ def _policy(folder: RunFolder | None, which: str | None, network: Any) -> _Agent
 
 def _make(source: EnvSource) -> VectorEnv:
     try:
-        return source.make(1, render_mode="rgb_array")
+        return source.inline.make(1, render_mode="rgb_array")
     except (TypeError, ValueError) as error:
         raise UserError(f"{source.name} cannot be shown: {error}") from error
 

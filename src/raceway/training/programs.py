@@ -26,7 +26,7 @@ from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
 from raceway.training.callbacks import Callback, Director
 from raceway.training.central import Actor, CentralSampler
-from raceway.training.collector import Collector
+from raceway.training.collector import Collector, OnResumed
 from raceway.training.config import TrainConfig
 from raceway.training.environments import EnvSource
 from raceway.training.evaluation import CHUNK_STEPS, Evaluation, Trial, evaluate_weights
@@ -35,6 +35,7 @@ from raceway.training.folder import RunFolder
 from raceway.training.learner import Learner
 from raceway.training.native_actor import NativeActor
 from raceway.training.policy_files import Best, PolicyFile
+from raceway.training.process_sampler import ProcessSampler
 from raceway.training.reporter import Reporter, Reporting
 from raceway.training.sampler import Sampler, Sampling
 from raceway.training.slots import Shape
@@ -62,7 +63,8 @@ class Setup:
     @classmethod
     def of(cls, config: TrainConfig, source: EnvSource, network: Any = None) -> Setup:
         """Looks at the environment's spaces."""
-        env = source.make(config.num_envs if source.is_single else 1)
+        source = replace(source, lane=config.lane, on_error=config.on_error, worker_timeout=config.worker_timeout)
+        env = source.inline.make(config.num_envs if source.is_single else 1)
         _, infos = env.reset(seed=0)
         has_masks = config.action_masks and "action_mask" in infos
         later = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP
@@ -125,17 +127,18 @@ def make_sampler(
 ) -> Sampler:
     """The way of collecting that is asked for, or the fastest that can be."""
     config = setup.config
-    can = setup.source.is_native and layout is not None
-    if config.collector == "worker" and not can:
-        why = "its network cannot be run there" if setup.source.is_native else "its environment is not native"
+    why_not = "its network cannot be run there" if layout is None else ""
+    if sampling.source.is_single:
+        why_not = "the vector environment that was given has workers of its own, or none"
+    if config.collector == "worker" and why_not:
         raise SettingError(
-            f"collector='worker', but {config.env} cannot have its policy in the worker: {why}. Use 'auto' or "
+            f"collector='worker', but {config.env} cannot have its policy in the worker: {why_not}. Use 'auto' or "
             "'central'."
         )
     if layout is None:
         return CentralSampler(sampling, partial(make_jax_actor, setup, sampling.seed), group_size)
-    if can and config.collector != "central":
-        return WorkerSampler(sampling, layout)
+    if not why_not and config.collector != "central":
+        return WorkerSampler(sampling, layout) if sampling.source.is_native else ProcessSampler(sampling, layout)
     spaces = setup.observation_space, setup.action_space
     return CentralSampler(sampling, partial(NativeActor, layout, *spaces, sampling.seed), group_size)
 
@@ -171,11 +174,16 @@ def training_sampler(
 
 
 def evaluation_sampler(
-    setup: Setup, layout: dict[str, Any] | None, num_envs: int, seed: int, num_workers: int | None = 1
+    setup: Setup,
+    layout: dict[str, Any] | None,
+    source: EnvSource,
+    num_envs: int,
+    seed: int,
+    num_workers: int | None = 1,
 ) -> Sampler:
     """Greedy, with seeds that training has not."""
     sampling = Sampling(
-        setup.source,
+        source,
         num_envs,
         CHUNK_STEPS,
         seed,
@@ -189,7 +197,7 @@ def evaluation_sampler(
 
 def evaluated(setup: Setup, layout: dict[str, Any] | None, weights: Weights, trial: Trial, seed: int) -> Evaluation:
     """Evaluates a policy here and now."""
-    sampler = evaluation_sampler(setup, layout, trial.num_envs, seed, setup.config.num_workers)
+    sampler = evaluation_sampler(setup, layout, setup.source, trial.num_envs, seed, setup.config.num_workers)
     sampler.open()
     try:
         return evaluate_weights(sampler, weights, trial, weights.version * setup.steps_per_round)
@@ -217,14 +225,16 @@ class Report:
     console: Console
 
 
-def build(setup: Setup, report: Report | None, callbacks: Sequence[Callback] = ()) -> Training:
+def build(
+    setup: Setup, report: Report | None, callbacks: Sequence[Callback] = (), on_resumed: OnResumed | None = None
+) -> Training:
     """Collector and learner, connected; with a report also a reporter, and an evaluator in a process of its own."""
     config = setup.config
     algorithm = setup.algorithm()
     layout = algorithm.native_layout()
     director = Director(callbacks)
     program = Program(f"{config.algo} {setup.source.name}")
-    collector = program.add(Collector(partial(training_sampler, setup, layout)))
+    collector = program.add(Collector(partial(training_sampler, setup, layout), on_resumed))
     learner = program.add(_learner(setup, algorithm, report.folder if report else None, director))
     if config.schedule == "async":
         program.connect(collector.collected, learner.collected, queue=config.queue)
@@ -267,12 +277,21 @@ def _reporting(setup: Setup, folder: RunFolder) -> Reporting:
         schedule=config.schedule,
         rounds=setup.rounds,
         steps_per_round=setup.steps_per_round,
-        num_workers=(config.num_workers or usable_cpus()) if setup.source.is_native else None,
+        num_workers=_num_workers(setup),
         num_envs=config.num_envs,
         epochs=hasattr(config.algorithm, "n_epochs"),
+        counts_faults=config.on_error == "restart",
     )
 
 
+def _num_workers(setup: Setup) -> int | None:
+    """Threads or processes that step environments; None: they are stepped one after the other, or by who knows whom."""
+    if setup.source.is_single or setup.config.lane == "inline":
+        return None
+    return min(setup.config.num_workers or usable_cpus(), setup.config.num_envs)
+
+
 def _evaluator(setup: Setup, layout: dict[str, Any] | None, folder: RunFolder) -> Evaluator:
-    sampler = evaluation_sampler(setup, layout, setup.trial.num_envs, setup.config.seed)
+    # It has one process already, which is enough.
+    sampler = evaluation_sampler(setup, layout, setup.source.inline, setup.trial.num_envs, setup.config.seed)
     return Evaluator(sampler, Best(setup.policy_file(folder.best)), setup.trial, setup.steps_per_round)

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from raceway.algos.rollout import Faults
 from raceway.errors import RunFolderError
 from raceway.graph import Input, Reactor, reaction, shutdown, startup
 from raceway.report.console import Console, Status
@@ -27,6 +28,7 @@ from raceway.training.recent import RecentEpisodes
 _ROWS = 1000
 """Rows that a run's metrics have, at most about: so many fit on a plot."""
 _SMOOTHING_S = 5.0
+_TOLD_FAULTS = 3
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,12 @@ class Reporting:
     rounds: int
     steps_per_round: int
     num_workers: int | None
-    """None: environments in Python, stepped one after the other."""
+    """Threads or processes that step environments. None: they are stepped one after the other."""
     num_envs: int
     epochs: bool
     """Whether the algorithm goes through a round in epochs, or takes one gradient of it."""
+    counts_faults: bool = False
+    """Whether environments may be made anew after errors."""
 
 
 class Pace:
@@ -95,6 +99,8 @@ class Reporter(Reactor):
         self._rounds_per_row = max(1, reporting.rounds // _ROWS)
         self.earlier_s = 0.0
         """Seconds of training before it was resumed."""
+        self.env_faults = self.worker_faults = 0
+        """Environments made anew and workers started again, those before it was resumed included."""
         self._recent = RecentEpisodes()
         self._rows: list[dict[str, float]] = []
         self._evaluated = 0
@@ -132,16 +138,28 @@ class Reporter(Reactor):
             self._begin = perf_counter() - episodes.seconds - progress.seconds
             self._pace.add(self._begin, 0, 0.0, 0.0)
         self._recent.add(episodes)
+        self._count_faults(episodes.faults)
         line = f'{{"round": {progress.round}, "lag": {progress.lag}, "sha256": "{progress.digest}"}}\n'
         self._chain.write(line.encode())
         self._pace.add(perf_counter(), told.steps_per_round, episodes.seconds, progress.seconds)
         self._rows.append({"lag": progress.lag, **progress.values, **_prefixed("info", episodes.infos)})
+        if told.counts_faults:
+            self._rows[-1]["faults/round"] = episodes.faults.envs
         steps = (progress.round + 1) * told.steps_per_round
         self._tell_evaluations(evaluations)
         status = self._status(steps)
         if (progress.round + 1) % self._rounds_per_row == 0 or progress.round + 1 == told.rounds:
             self._write_row(steps, progress.round, status)
         self._console.update(status)
+
+    def _count_faults(self, faults: Faults) -> None:
+        """The first few are told: a run that goes on nevertheless must not hide why it does so badly."""
+        if faults.first and self.env_faults < _TOLD_FAULTS:
+            self._console.trouble(f"made anew, {faults.first}")
+        if faults.workers and self.worker_faults < _TOLD_FAULTS:
+            self._console.trouble("a worker process was lost and started again")
+        self.env_faults += faults.envs
+        self.worker_faults += faults.workers
 
     def _status(self, steps: int) -> Status:
         told = self._reporting
@@ -183,6 +201,8 @@ class Reporter(Reactor):
             "episode/count": self._recent.count,
             **{name if "/" in name or name == "lag" else f"train/{name}": value for name, value in row.items()},
         }
+        if self._reporting.counts_faults:
+            values |= {"faults/total": self.env_faults, "faults/workers": self.worker_faults}
         if status.return_mean is not None and status.length_mean is not None:
             values |= {"episode/return": status.return_mean, "episode/length": status.length_mean}
         self._log.write(steps, values)
@@ -211,6 +231,7 @@ class Reporter(Reactor):
             "evaluated": self._evaluated,
             "best": self._best,
             "last": self._last,
+            "faults": [self.env_faults, self.worker_faults],
             "seconds": self.seconds,
             "chain_bytes": self._chain.tell(),
             "metrics_bytes": self._log.num_bytes,
@@ -223,6 +244,7 @@ class Reporter(Reactor):
             self._evaluated = int(state["evaluated"])
             self._best = None if state["best"] is None else float(state["best"])
             self._last = None if state["last"] is None else float(state["last"])
+            self.env_faults, self.worker_faults = map(int, state["faults"])
             self.earlier_s = float(state["seconds"])
 
     @reaction(shutdown)

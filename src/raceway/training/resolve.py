@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from raceway import _core
 from raceway.algos.configs import A2CConfig, PPOConfig, PQNConfig
 from raceway.algos.hyperparameters import ALIASES, resolve_names
+from raceway.envs import user_native
 from raceway.envs.catalog import native_arguments, tasks
 from raceway.errors import SettingError
 from raceway.training.config import ALGORITHMS, SCHEDULES, TrainConfig, check_algorithm
@@ -58,6 +60,7 @@ def resolve(
     name = name_of(env) if env is not None else given.get("env", from_file.get("env"))
     if name is None:
         raise SettingError("No environment is named. Name one, such as CartPole-v1 (raceway list envs).")
+    name = user_native.source_of(name)
     said = {**from_file, **given, "env": name}
     config = TrainConfig(env=name, algo=algo, schedule=SCHEDULES.get(algo, "concurrent"))
     preset = preset_for(name, algo) if said.get("preset", True) else None
@@ -134,6 +137,8 @@ def name_of(env: Any) -> str:
     """An environment by a name that tells it: its id, or `module:callable`."""
     if isinstance(env, str):
         return env
+    if isinstance(env, (list, tuple)):  # which no name leads to
+        return f"{name_of(env[0])}<{len(env)} of them>" if env else "[]"
     spec = getattr(env, "spec", None)
     if spec is not None and hasattr(spec, "id"):
         return str(spec.id)
@@ -237,9 +242,11 @@ def _check(config: TrainConfig) -> None:
             raise SettingError(
                 f"network.gru={config.network.gru}, but {config.algo} has no memory. Use ppo, or no GRU."
             )
-        task = tasks().get(config.env.removeprefix("raceway/"))
-        if task is not None:
+        task = tasks().get(user_native.resolve(config.env) or config.env.removeprefix("raceway/"))
+        if task is not None and config.lane in ("auto", "native"):
             args = {name: value for name, value in config.env_args.items() if name != "max_episode_steps"}
-            native_arguments(task, args)
+            given = native_arguments(task, args)
+            if not task.is_built_in:  # it may refuse them, or be wrong itself
+                _core.Configurations(task.id, [given])
     except (TypeError, ValueError, OSError) as error:
         raise SettingError(str(error)) from None

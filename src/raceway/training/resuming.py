@@ -13,18 +13,19 @@ import numpy as np
 from raceway.algos.rollout import Weights
 from raceway.errors import RunFolderError, SettingError
 from raceway.graph.packing import shown
-from raceway.report.system import system_facts
 from raceway.training.checkpoints import Checkpoint, MisfitError
 from raceway.training.config import TrainConfig
-from raceway.training.folder import RunFolder, cut, open_to_append, printable, read_json, write_json
+from raceway.training.environments import EnvSource
+from raceway.training.folder import RunFolder, cut, facts_of, open_to_append, printable, read_json, write_json
 
-_MAY_CHANGE = ("log", "checkpoint", "num_workers")
+_MAY_CHANGE = ("log", "checkpoint", "num_workers", "on_error", "worker_timeout")
 """Settings that do not show in the results."""
+_MOST_NUMBERS = 20
 
 
 def check_settings(folder: RunFolder, config: TrainConfig) -> None:
     """Refuses to go on with a run under other settings than its own."""
-    there, here = _flat(folder.read_config().to_dict()), _flat(config.to_dict())
+    there, here = (_flat(_with_plain_lane(each)) for each in (folder.read_config(), config))
     names = [name for name in {**there, **here} if name.partition(".")[0] not in _MAY_CHANGE]
     names = [name for name in names if not name.endswith(".not saved")]  # told by an address, new every time
     different = [name for name in names if there.get(name) != here.get(name)]
@@ -39,6 +40,12 @@ def check_settings(folder: RunFolder, config: TrainConfig) -> None:
     )
 
 
+def _with_plain_lane(config: TrainConfig) -> dict[str, Any]:
+    """Its settings. In which way an environment in Python runs does not show in the results."""
+    is_native = EnvSource(config.env, lane=config.lane).is_native
+    return {**config.to_dict(), "lane": "native" if is_native else "python"}
+
+
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in values.items():
@@ -51,7 +58,7 @@ def check_system(folder: RunFolder, anyway: bool) -> list[str]:
 
     Returns what differs, in words.
     """
-    here = system_facts()
+    here = facts_of(folder.read_config())
     there = read_json(folder.system) if folder.system.exists() or not anyway else {"versions": {}}
     if not isinstance(there, dict) or not isinstance(there.get("versions"), dict):
         raise RunFolderError(f"{folder.system} is damaged: it does not tell the versions that the run was begun with.")
@@ -60,7 +67,8 @@ def check_system(folder: RunFolder, anyway: bool) -> list[str]:
         for name, version in here["versions"].items()
         if there["versions"].get(name) != version
     ]
-    for name, words in (("cpu", "the CPU"), ("xla_threads", "XLA threads"), ("xla_flags", "XLA_FLAGS")):
+    words_of = {"cpu": "the CPU", "xla_threads": "XLA threads", "xla_flags": "XLA_FLAGS", "header": "the header"}
+    for name, words in words_of.items():
         if there.get(name) != here[name]:
             differences.append(f"{words} {printable(repr(there.get(name)), 100)} (here {here[name]!r})")
     if differences and not anyway:
@@ -90,7 +98,7 @@ def check_callbacks(checkpoint: Checkpoint, given: int) -> None:
 def rewind(folder: RunFolder, checkpoint: Checkpoint | None) -> list[str]:
     """Takes back what was written after the checkpoint: all of it, if there is none. Returns what is odd, in words."""
     if checkpoint is None:
-        write_json(folder.system, system_facts())
+        write_json(folder.system, facts_of(folder.read_config()))
         lengths = {folder.chain: 0, folder.metrics: 0}
     else:
         reporter = checkpoint.snapshot.reactors.get("reporter")
@@ -137,13 +145,23 @@ def _shapes(tree: Any) -> Any:
     return [tree.dtype.name, list(tree.shape)] if isinstance(tree, np.ndarray) else type(tree).__name__
 
 
-def note_resumption(folder: RunFolder, checkpoint: Checkpoint, differences: list[str], is_exact: bool) -> None:
-    """Keeps a record of it in the run's folder."""
+def note_resumption(folder: RunFolder, checkpoint: Checkpoint, differences: list[str], lost: list[int] | None) -> None:
+    """Keeps a record of it in the run's folder. `lost`: as `new_episodes` has it."""
     line = {
         "after_round": checkpoint.round,
         "time": round(time.time(), 3),
         "differences": differences,
-        "environments": "as they were" if is_exact else "began new episodes: they cannot tell their state",
+        "environments": new_episodes(lost) or "as they were",
     }
     with open_to_append(folder.resumed) as file:
         file.write((json.dumps(line) + "\n").encode())
+
+
+def new_episodes(lost: list[int] | None) -> str:
+    """What to say of environments that could not be brought back to where they were; None: of all that there are."""
+    if lost is None:
+        return "began new episodes: they cannot tell their state"
+    if not lost:
+        return ""
+    numbers = ", ".join(map(str, lost[:_MOST_NUMBERS])) + (", ..." if len(lost) > _MOST_NUMBERS else "")
+    return f"{numbers} ({len(lost)} in all) began new episodes: they could not be brought back to where they were"

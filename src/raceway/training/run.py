@@ -9,7 +9,7 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
-from raceway.errors import RunFolderError, SettingError, UserError
+from raceway.errors import EnvError, RunFolderError, SettingError, UserError
 from raceway.graph import GraphError, Outcome, ReactionError
 from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
@@ -24,13 +24,14 @@ from raceway.training.folder import RunFolder, write_json, write_whole
 from raceway.training.outcome import Run, read_outcome, write_outcome
 from raceway.training.policy_files import Best
 from raceway.training.programs import Report, Setup, Training, build, evaluated, training_sampler
-from raceway.training.reporter import evaluation_row
+from raceway.training.reporter import Reporter, evaluation_row
 from raceway.training.resolve import resolve
 from raceway.training.resuming import (
     check_callbacks,
     check_settings,
     check_system,
     check_weights,
+    new_episodes,
     note_resumption,
     rewind,
 )
@@ -38,7 +39,7 @@ from raceway.training.trust import check_code, remember_code
 
 
 def train(
-    env: str | Callable[..., Any] | VectorEnv,
+    env: str | Callable[..., Any] | Sequence[Callable[..., Any]] | VectorEnv,
     *,
     config_file: str | os.PathLike[str] | None = None,
     network: Any = None,
@@ -47,8 +48,9 @@ def train(
 ) -> Run:
     """Trains an agent. A run of the same name (`log={"name": ...}`) that is there already goes on where it was.
 
-    env: a name (`raceway list envs`), any Gymnasium id, `"package.module:callable"`, a callable that makes a Gymnasium
-        environment, or a vector environment.
+    env: a name (`raceway list envs`), any Gymnasium id, `"package.module:callable"`, the path of a native environment
+        of your own (see `raceway.load_native`), a callable that makes a Gymnasium environment, a list of such callables
+        that take turns, or a vector environment.
     config_file: settings from a JSON or TOML file, such as the config.json of another run.
     network: your own network as a pair (init, apply): see `raceway.algos.networks.UserNetwork`. A dict is settings.
     callbacks: code of your own that hears of rounds, evaluations and checkpoints: see `raceway.Callback`.
@@ -59,6 +61,8 @@ def train(
         settings["network"], network = network, None
     if isinstance(env, VectorEnv):
         settings.setdefault("num_envs", env.num_envs)
+    elif isinstance(env, (list, tuple)):
+        settings.setdefault("num_envs", max(1, len(env)))
     config = resolve(env, config_file, **settings)
     remember_code(config)
     setup = _set_up(config, env if not isinstance(env, str) else config.env, network)
@@ -152,11 +156,15 @@ def _go(
     log = MetricsLog(folder.path, tensorboard=config.log.tensorboard, wandb_project=config.log.wandb_project)
     with log, console:
         report = Report(folder, log, console)
-        training = build(setup, report, callbacks)
+
+        def on_resumed(lost: list[int] | None) -> None:
+            assert checkpoint is not None
+            note_resumption(folder, checkpoint, differences, lost)
+            console.note(_welcome_back(setup, checkpoint, differences, lost))
+
+        training = build(setup, report, callbacks, on_resumed)
         if checkpoint is not None:
-            is_exact = _restore(training, checkpoint)
-            note_resumption(folder, checkpoint, differences, is_exact)
-            console.note(_welcome_back(setup, checkpoint, differences, is_exact))
+            _restore(training, checkpoint)
         for trouble in troubles:
             console.trouble(trouble)
         return _run(setup, report, training, checkpoints, checkpoint)
@@ -183,24 +191,25 @@ def _headline(setup: Setup, folder: RunFolder) -> tuple[str, str]:
     )
 
 
-def _restore(training: Training, checkpoint: Checkpoint) -> bool:
-    """Lets the program begin at a checkpoint. Returns whether its environments go on as they were."""
+def _restore(training: Training, checkpoint: Checkpoint) -> None:
+    """Lets the program begin at a checkpoint."""
     try:
         training.program.restore(checkpoint.snapshot)
         training.learner.load_weights(checkpoint.snapshot.reactors["learner"])  # what does not fit is told at once
         check_weights(checkpoint, training.learner.current)
-        return checkpoint.snapshot.reactors["collector"]["sampler"] is not None
     except (GraphError, RunFolderError, KeyError, TypeError) as error:
         raise RunFolderError(f"{checkpoint.path} does not fit the run that it is in: {error}") from None
 
 
-def _welcome_back(setup: Setup, checkpoint: Checkpoint, differences: Sequence[str], is_exact: bool) -> str:
+def _welcome_back(setup: Setup, checkpoint: Checkpoint, differences: Sequence[str], lost: list[int] | None) -> str:
     steps = (checkpoint.round + 1) * setup.steps_per_round
     text = f"goes on after {steps:,} steps"
     if differences:
         text += f", under other conditions: {', '.join(differences)}"
-    if not is_exact:
-        text += ", with new episodes: its environments have no save_state() and load_state()"
+    if lost is None:
+        text += ", with new episodes: its environments have no get_state() and set_state()"
+    elif lost:
+        text += f". Of its environments {new_episodes(lost)}"
     return text
 
 
@@ -233,7 +242,7 @@ def _run(setup: Setup, report: Report, training: Training, checkpoints: Checkpoi
         misfit = error if isinstance(error, GraphError) else cause if isinstance(cause, MisfitError) else None
         if misfit is not None and start is not None:
             raise RunFolderError(f"{start.path} does not fit the run that it is in: {misfit}") from None
-        if isinstance(cause, (RunFolderError, SettingError)):
+        if isinstance(cause, (RunFolderError, SettingError, EnvError)):
             raise cause from None
         raise
 
@@ -289,13 +298,18 @@ def _finish(setup: Setup, report: Report, training: Training, outcome: Outcome) 
         summary=training.program.summary(),
     )
     write_outcome(folder, run)
-    report.console.finish(_farewell(run, f"{run.steps:,} steps"))
+    report.console.finish(_farewell(run, f"{run.steps:,} steps", training.reporter))
     return run
 
 
-def _farewell(run: Run, steps: str) -> dict[str, str]:
+def _farewell(run: Run, steps: str, reporter: Reporter | None = None) -> dict[str, str]:
     """What to say at the end: what was reached, how fast, and what to do with it."""
     lines = {"trained": f"{steps} in {run.seconds:.1f} s ({run.steps_per_second:,.0f} a second)"}
+    if reporter is not None and (reporter.env_faults or reporter.worker_faults):
+        lines["faults"] = (
+            f"environments were made anew {reporter.env_faults} times, workers started again {reporter.worker_faults} "
+            "times"
+        )
     if run.result:
         lines["evaluated"] = run.result
         if run.best_return is not None and run.evaluation is not None and run.best_return > run.evaluation.mean:

@@ -20,7 +20,7 @@ class Sampling:
     num_steps: int
     seed: int
     num_workers: int | None = None
-    """Threads that step environments; None: the CPUs this process may use."""
+    """Threads or processes that step environments; None: the CPUs this process may use."""
     purpose: str = "training"
     """Evaluation has environments with other seeds."""
     greedy: bool = False
@@ -44,7 +44,10 @@ class Sampler(Protocol):
     def save(self) -> dict[str, Any] | None:
         """All that the next round depends on beside weights and settings, as plain data; None: that cannot be told."""
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """What `save` gave, of a sampler of the same environments. KeyError, TypeError or ValueError if it is not."""
+    def load(self, state: Mapping[str, Any]) -> list[int]:
+        """What `save` gave, of a sampler of the same environments. KeyError, TypeError or ValueError if it is not.
+
+        Returns the environments that could not be brought back to where they were, and have begun a new episode.
+        """
 
     def close(self) -> None: ...

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from gymnasium import Space
 
-from raceway.algos.rollout import Episodes, Rollout, Weights
+from raceway.algos.rollout import Episodes, Faults, Rollout, Weights
 from raceway.algos.spaces import action_parts, observation_leaves, unflatten
+
+NO_FAULTS = Faults()
 
 Empty = Callable[[Sequence[int], Any], np.ndarray]
 """Where the arrays come from, such as `Output.empty`: they need not be zero."""
@@ -53,7 +55,7 @@ class Slots:
             memory=self.memory,
         )
 
-    def episodes(self, infos: dict[str, float], seconds: float) -> Episodes:
+    def episodes(self, infos: dict[str, float], seconds: float, faults: Faults = NO_FAULTS) -> Episodes:
         """What the report gets: the episodes that ended, by time and then by environment."""
         times, envs = np.nonzero(self.episode_lengths)
         return Episodes(
@@ -62,6 +64,7 @@ class Slots:
             envs=envs.astype(np.int32),
             infos=infos,
             seconds=seconds,
+            faults=faults,
         )
 
 

@@ -79,10 +79,11 @@ class WorkerSampler:
         """The pool's state: the policy comes with every round."""
         return {"pool": self._pool.state()}
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """What `save` gave."""
+    def load(self, state: Mapping[str, Any]) -> list[int]:
+        """What `save` gave. Native environments are always brought back."""
         self._pool.set_state(state["pool"])
         self._pool.observe()  # which none can be that was never reset
+        return []
 
     def close(self) -> None:
         """Ends the threads."""

@@ -9,7 +9,7 @@ from typing import Any
 from gymnasium.vector import AutoresetMode
 
 from raceway._core import usable_cpus
-from raceway.envs.arguments import autoreset_mode, timeout_of
+from raceway.envs.arguments import autoreset_mode
 from raceway.envs.catalog import flag, positive
 from raceway.envs.python.inline import InlinePool
 from raceway.envs.python.makers import makers_of
@@ -56,9 +56,20 @@ def python_pool(
         record_episodes=record_episodes,
         copy=copy,
     )
-    timeout = timeout_of(worker_timeout)
+    timeout = _seconds(worker_timeout)
     if lane == "inline":
         return InlinePool(settings)
     workers = positive("num_workers", usable_cpus() if num_workers is None else num_workers)
     cpus = sorted(os.sched_getaffinity(0)) if flag("pin", pin) else []
     return ProcessPool(settings, min(workers, len(made.makers)), timeout, cpus)
+
+
+def _seconds(worker_timeout: Any) -> float | None:
+    if worker_timeout is None:
+        return None
+    if not isinstance(worker_timeout, (int, float)) or isinstance(worker_timeout, bool) or not worker_timeout > 0:
+        raise ValueError(
+            f"worker_timeout={worker_timeout!r} is not a number of seconds. Use one above 0, or None to wait as long as "
+            "it takes."
+        )
+    return float(worker_timeout)

@@ -24,9 +24,9 @@ class Board:
         self._end = 0
         self.tally = Tally(exchange, 0, place)
         """Environments that have finished; it rings for the one who waits for them."""
-        self._array((2,), np.int64)
-        self.order = self._array((3,), np.int64)
-        """Of a step of all environments: its number, and where its rows and those before it lie."""
+        self._array((3,), np.int64)
+        self.places = self._array((2,), np.int64)
+        """Where the rows of what the tally's number says lie, and those before it."""
         self.sent = self._array((num_workers, _LINE // 8), np.int64)[:, 0]
         """How often each worker was told to look at `pending`."""
         self.done = self._array((num_workers, _LINE // 8), np.int64)[:, 0]

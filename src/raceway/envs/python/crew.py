@@ -150,8 +150,18 @@ class Crew:
 
     # Waiting.
 
-    def wait(self, is_done: Callable[[], bool], busy: Callable[[], list[int]], deadline: float | None = None) -> bool:
-        """Until it is done; False when the deadline passes before. LostError if one of the busy does not get there."""
+    def wait(
+        self,
+        is_done: Callable[[], bool],
+        busy: Callable[[], list[int]],
+        deadline: float | None = None,
+        *,
+        watches: bool = False,
+    ) -> bool:
+        """Until it is done; False when the deadline passes before.
+
+        LostError if one of the busy is gone; or hangs, if they call environments now and are watched.
+        """
         looked = monotonic()
         while True:
             seen = self.exchange.now()

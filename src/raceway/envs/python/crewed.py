@@ -16,7 +16,7 @@ from raceway.envs.python.leaves import fingerprint
 from raceway.envs.python.pool import PoolSettings, PythonPool
 from raceway.envs.python.restoring import Record
 from raceway.envs.python.rows import Rows
-from raceway.envs.python.stage import Notes
+from raceway.envs.python.stage import Notes, difference
 
 _MOST_IN_A_ROW = 5
 """Restarts of a worker before it has finished anything."""
@@ -37,6 +37,8 @@ class CrewedPool(PythonPool):
         """Which environments each worker has."""
         self._home = np.repeat(np.arange(num_workers), [len(envs) for envs in self.ranges])
         self._runner: bytes | None = None
+        self._async_seeds: list[int | None] = []
+        """Of the last `async_reset`."""
         self._where: list[Record] = []
         """Where every environment was when the last run ended."""
         self.restarts = 0
@@ -69,14 +71,13 @@ class CrewedPool(PythonPool):
         self._raise_faults()
         first = told[0]["description"]
         for worker, its in enumerate(told):
-            description = its["description"]
-            difference = its["difference"]
+            found = its["difference"]
             for name in ("observation_space", "action_space"):
-                if (space := getattr(description, name)) != getattr(first, name) and not difference:
-                    env = self.ranges[worker].start
-                    difference = f"environment {env} has the {name} {space}, environment 0 {getattr(first, name)}"
-            if difference:
-                raise ValueError(f"{self._settings.name}: {difference}. In one pool they must be equal.")
+                space, ours = getattr(its["description"], name), getattr(first, name)
+                if space != ours and not found:
+                    found = difference(self.ranges[worker].start, name, space, 0, ours)
+            if found:
+                raise ValueError(f"{self._settings.name}: {found}. In one pool they must be equal.")
         self._describe(first)
         leaves = self._actions.leaves or []
         size = size_of(self.num_envs, self.num_workers, leaves)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import traceback
 
@@ -48,15 +49,18 @@ def hung_error(name: str, worker: int, pid: int, at: int | None, timeout: float)
     )
 
 
-def sendable(error: BaseException) -> Exception:
-    """Itself, if another process can make it again from what is sent; else its words, and its traceback with them."""
+def sendable(error: BaseException, worker: int) -> Exception:
+    """Itself, if another process can make it again from what is sent; else its words. Its traceback is a note."""
     try:
         again = pickle.loads(pickle.dumps(error))
     except Exception:
         again = None
-    if isinstance(error, Exception) and type(again) is type(error) and str(again) == str(error):
-        return error
-    return RuntimeError("".join(traceback.format_exception(error)).rstrip())
+    text = "".join(traceback.format_exception(error)).rstrip()
+    is_whole = isinstance(error, Exception) and type(again) is type(error) and str(again) == str(error)
+    sent = again if is_whole else RuntimeError(f"{type(error).__name__}: {error}")
+    assert isinstance(sent, Exception)
+    sent.add_note(f"In worker {worker} (process {os.getpid()}):\n{_indented(text)}")
+    return sent
 
 
 def _indented(text: str) -> str:

@@ -37,9 +37,9 @@ class InlinePool(PythonPool):
             except FaultError as error:
                 raise env_error(settings.name, error.fault) from error.__cause__
         self._stage = stage
-        if difference := self._stage.differing():
+        if found := self._stage.differing():
             self._stage.close()
-            raise ValueError(f"{settings.name}: {difference}. In one pool they must be equal.")
+            raise ValueError(f"{settings.name}: {found}. In one pool they must be equal.")
         self._runner: Any = None
         self._all = list(range(self.num_envs))
         self._ready: deque[tuple[int, Notes]] = deque()

@@ -56,8 +56,13 @@ def _named(target: Any) -> tuple[str, EnvSpec | None, _Make]:
         spec = _portable(find_spec(target))
         return spec.id, spec, partial(_by_spec, spec)
     found = find_callable(target) if isinstance(target, str) else target
-    name = getattr(found, "__name__", type(found).__name__)
-    return name, None, lambda arguments, limit, index: _limited(called_with(found, arguments), limit)
+    return _name_of(found), None, lambda arguments, limit, index: _limited(called_with(found, arguments), limit)
+
+
+def _name_of(target: Any) -> str:
+    while isinstance(target, partial):
+        target = target.func
+    return str(getattr(target, "__name__", type(target).__name__))
 
 
 def _portable(spec: EnvSpec) -> EnvSpec:
@@ -102,7 +107,7 @@ def _from_list(
     makers = [
         _limited(called_with(one, arguments), limit) for one, (arguments, limit) in zip(target, each, strict=True)
     ]
-    names = {getattr(one, "__name__", type(one).__name__) for one in target}
+    names = {_name_of(one) for one in target}
     return Makers(names.pop() if len(names) == 1 else "environments", makers)
 
 

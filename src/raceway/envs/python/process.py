@@ -18,6 +18,8 @@ from raceway.envs.python.rows import Rows
 from raceway.envs.python.stage import Notes
 from raceway.loans import lend
 
+_ANY = -(1 << 60)
+
 
 class ProcessPool(CrewedPool):
     """Environments in worker processes, several in each."""
@@ -48,6 +50,8 @@ class ProcessPool(CrewedPool):
             envs.append(env)
             its.append(seed)
 
+        self._where = []
+
         def ask(worker: int) -> None:
             self._crew.tell(worker, "reset", *by_worker[worker], options, rows.place)
 
@@ -62,8 +66,8 @@ class ProcessPool(CrewedPool):
         board.tally.want(self.num_envs)
         self._number += 1
         number = self._number
-        board.order[1], board.order[2] = rows.place, before.place
-        board.order[0] = number
+        board.places[0], board.places[1] = rows.place, before.place
+        board.tally.issue(number)
         ring = self._crew.exchange.ring_host
         for worker in range(self.num_workers):
             ring(worker + 1)
@@ -76,7 +80,7 @@ class ProcessPool(CrewedPool):
             self._crew.tell(worker, "again", number - 1)
 
         self._get_through(
-            lambda: bool((done == number).all()),
+            lambda: board.tally.done > _ANY and bool((done == number).all()),
             lambda: np.flatnonzero(done.copy() != number).tolist(),
             again,
         )
@@ -97,9 +101,14 @@ class ProcessPool(CrewedPool):
     # Some at a time.
 
     def _start_reset(self, seeds: list[int | None]) -> None:
-        for worker, envs in enumerate(self.ranges):
-            self._crew.tell(worker, "seeds", seeds[envs.start : envs.stop])
+        self._async_seeds = seeds
+        for worker in range(self.num_workers):
+            self._send_seeds(worker)
         self._launch(np.arange(self.num_envs), RESET)
+
+    def _send_seeds(self, worker: int) -> None:
+        envs = self.ranges[worker]
+        self._crew.tell(worker, "seeds", self._async_seeds[envs.start : envs.stop])
 
     def _start(self, actions: Any, which: np.ndarray) -> None:
         self._put_actions(actions, which)
@@ -107,10 +116,15 @@ class ProcessPool(CrewedPool):
 
     def _launch(self, which: np.ndarray, what: int) -> None:
         board = self._board
-        board.order[1] = self._rows.place
+        board.places[0] = self._rows.place
         board.pending[which] = what
         for worker in np.unique(self._home[which]).tolist():
             self._wake(worker)
+
+    def _wake_successor(self, worker: int) -> None:
+        if self._async_seeds:
+            self._send_seeds(worker)
+        self._wake(worker)
 
     def _wake(self, worker: int) -> None:
         self._board.sent[worker] += 1
@@ -118,12 +132,13 @@ class ProcessPool(CrewedPool):
 
     def _finished(self, count: int, timeout: float | None) -> tuple[np.ndarray, Notes]:
         finished = self._board.finished
-        self._board.tally.want(count)
+        # One that was killed may have finished without counting it: then any that finishes wakes this.
+        self._board.tally.want(count if self.restarts == 0 else _ANY)
         deadline = None if timeout is None else monotonic() + timeout
         is_done = self._get_through(
-            lambda: int(np.count_nonzero(finished)) >= count or bool(self._crew.faults),
+            lambda: self._has_finished(count) or bool(self._crew.faults),
             self._flying_workers,
-            self._wake,
+            self._wake_successor,
             deadline,
         )
         ready = np.flatnonzero(finished.copy())  # more may be ready while this looks
@@ -135,12 +150,16 @@ class ProcessPool(CrewedPool):
         self._board.tally.take(len(ready))
         return ready, self._taken_notes(self._rows, ready.tolist())
 
+    def _has_finished(self, count: int) -> bool:
+        # Reading the tally first makes sure that what was written before it is seen. It may be a little off.
+        return self._board.tally.done > _ANY and int(np.count_nonzero(self._board.finished)) >= count
+
     def _flying_workers(self) -> list[int]:
         return np.unique(self._home[np.flatnonzero(self._in_flight & (self._board.finished == 0))]).tolist()
 
     def _drop_flying(self) -> None:
         if self._is_broken is None:
-            self._get_through(lambda: not self._flying_workers(), self._flying_workers, self._wake)
+            self._get_through(lambda: not self._flying_workers(), self._flying_workers, self._wake_successor)
         self._drop_finished()
 
     # Runs.

@@ -54,6 +54,8 @@ class FaultError(Exception):
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.error)
         self.fault = fault
+        self.notes: Notes = []
+        """Of the environments before the one that failed."""
 
 
 def episode_seed(base: int, number: int) -> int:
@@ -108,7 +110,7 @@ class Stage:
             for name in ("observation_space", "action_space"):
                 ours, its = getattr(self.envs[0], name), getattr(env, name)
                 if ours != its:
-                    return f"environment {self.first + index} has the {name} {its}, environment {self.first} {ours}"
+                    return difference(self.first + index, name, its, self.first, ours)
         return None
 
     # A step or reset of some environments.
@@ -130,15 +132,23 @@ class Stage:
                     break
                 place, result = left
                 self._see_to(which[place], result, rows, before, notes)
-            except FaultError:
+            except FaultError as error:
+                error.notes = notes
                 raise
             except (Exception, SystemExit) as error:
+                self._give_up(which[rows.steps.place], error, rows, before, notes)
                 place = rows.steps.place
-                index = which[place]
-                self._failed(index, "step", error)
-                self._cut_off(index, f"{type(error).__name__}: {error}", rows, before, notes)
             place += 1
         return notes
+
+    def _give_up(self, index: int, error: BaseException, rows: Rows, before: Rows, notes: Notes) -> None:
+        """An episode in which a step raised."""
+        try:
+            self._failed(index, "step", error)
+            self._cut_off(index, f"{type(error).__name__}: {error}", rows, before, notes)
+        except FaultError as fault:
+            fault.notes = notes
+            raise
 
     def _see_to(self, index: int, result: Any, rows: Rows, before: Rows, notes: Notes) -> None:
         """A step that is not like most: an episode begins or ends, or the observation is not one array as it is."""
@@ -177,7 +187,11 @@ class Stage:
             if seed is not None:
                 self.bases[index], self.numbers[index] = seed, -1
             rows.rewards[index], rows.terminated[index], rows.truncated[index] = 0.0, False, False
-            self._begin(index, seed, options, put, notes)
+            try:
+                self._begin(index, seed, options, put, notes)
+            except FaultError as error:
+                error.notes = notes
+                raise
         return notes
 
     def called(self, index: int) -> None:
@@ -264,8 +278,13 @@ class Stage:
     def close(self) -> None:
         """Whatever they raise: all are closed."""
         for env in self.envs:
-            with contextlib.suppress(Exception, SystemExit):
+            with contextlib.suppress(BaseException):
                 env.close()
+
+
+def difference(env: int, name: str, its: Any, other: int, others: Any) -> str:
+    """In words, that environments do not fit in one pool."""
+    return f"environment {env} has another {name} than environment {other} ({its}, not {others})"
 
 
 def _own(observation: Any) -> Any:

@@ -6,7 +6,8 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
@@ -92,7 +93,7 @@ class Worker:
         self._last_order, self._last_sent = last_order, int(self._board.sent[worker])
         # Numbers are read and written more quickly through memoryviews than through arrays.
         self._sent = _view(self._board.sent[worker : worker + 1])
-        self._order = _view(self._board.order)
+        self._places = _view(self._board.places)
         self._done = _view(self._board.done[worker : worker + 1])
         self._stage.beats = self._board.beats[worker]
 
@@ -110,17 +111,18 @@ class Worker:
     def _look(self) -> bool:
         """Whether there was something to do."""
         if hasattr(self, "_board"):
-            if self._order[0] != self._last_order:
+            number = self._board.tally.issued
+            if number != self._last_order:
                 self._hear()  # actions may have come as messages
-                self._last_order = self._order[0]
+                self._last_order = number
                 self._step_all()
                 return True
             if self._sent[0] != self._last_sent:
-                self._hear()
                 self._last_sent = self._sent[0]
                 self._step_pending()
                 return True
-        return self._hear()
+        # Not every CPU shows what was written in the order in which it was.
+        return self._hear() or (self._last_sent > 0 and self._step_pending())
 
     def _hear(self) -> bool:
         messages = self._exchange.receive()
@@ -132,7 +134,7 @@ class Worker:
                 self._line.say("fault", error.fault)
                 self._line.say("reply", None)
             except (Exception, SystemExit) as error:
-                self._line.say("error", sendable(error))
+                self._line.say("error", sendable(error, self._exchange.host - 1))
                 self._line.say("reply", None)
         return bool(messages)
 
@@ -149,24 +151,24 @@ class Worker:
     def _taken(self, which: Sequence[int]) -> list[Any]:
         """The actions of some environments, as they lie on the board: copied, since they may be kept."""
         if self._actions.leaves is None:
-            return [self._loose.pop(index) for index in which]
+            return [self._loose.pop(index, None) for index in which]  # a successor has none, and needs none
         if len(which) == self._count:
             return self._actions.each([leaf[self._own].copy() for leaf in self._board.actions])
         places = np.array(which) + self._recruit.first
         return self._actions.each([leaf[places] for leaf in self._board.actions])
 
     def _step_all(self) -> None:
-        _, place, before = self._order.tolist()
+        place, before = self._places
         rows, last = self._rows(place), self._rows(before)
         which = self._all
-        self._tell(lambda: self._stage.step(which, self._taken(which), rows, last), which, rows)
+        self._tell(partial(self._stage.step, which, self._taken(which), rows, last), which, rows)
         self._done[0] = self._last_order
         self._board.tally.add(self._count)
 
-    def _step_pending(self) -> None:
-        """Some after the other, told as soon as they are done: somebody may wait for them."""
-        pending = self._board.pending[self._own]
-        rows = self._rows(self._order[1])
+    def _step_pending(self) -> bool:
+        """Some after the other, told as soon as they are done: somebody may wait for them. Whether there were any."""
+        pending, any_done = self._board.pending[self._own], False
+        rows = self._rows(self._places[0])
         while len(waiting := np.flatnonzero(pending.copy())):  # the pool writes to it meanwhile
             self._hear()  # actions may come as messages
             resets = pending[waiting[0]] == RESET
@@ -174,24 +176,28 @@ class Worker:
             start = perf_counter_ns()
             if resets:
                 seeds = [self._seeds[index] for index in some]
-                self._tell(lambda i=some, s=seeds: self._stage.reset(i, s, None, rows), some, rows)
+                some = self._tell(partial(self._stage.reset, some, seeds, None, rows), some, rows)
             else:
-                actions = self._taken(some)
-                self._tell(lambda i=some, a=actions: self._stage.step(i, a, rows, rows), some, rows)
+                some = self._tell(partial(self._stage.step, some, self._taken(some), rows, rows), some, rows)
             now = perf_counter_ns()
             pending[some] = 0
             self._board.finished[self._own][some] = now
             self._board.tally.add(len(some))
             self._at_once = max(1, min(2 * self._at_once, _AT_ONCE_NS * len(some) // (now - start + 1)))
+            any_done = True
+        return any_done
 
-    def _tell(self, do: Any, which: Sequence[int], rows: Rows) -> None:
-        """Does something, and passes on what cannot be written in rows."""
+    def _tell(self, do: Callable[[], Notes], which: list[int], rows: Rows) -> list[int]:
+        """Does something, and passes on what cannot be written in rows. Those that it was done with."""
         try:
             notes = do()
         except FaultError as error:
+            which = which[: which.index(error.fault.env - self._recruit.first) + 1]
+            self._pass_on(error.notes, which, rows)
             self._line.say("fault", error.fault)
-            return
+            return which
         self._pass_on(notes, which, rows)
+        return which
 
     def _pass_on(self, notes: Notes, which: Sequence[int], rows: Rows) -> None:
         first = self._recruit.first

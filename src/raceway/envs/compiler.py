@@ -1,0 +1,199 @@
+"""Compiles a header with a native environment to a library: once for what it is made of, whoever asks."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from raceway import _core
+from raceway.envs.compile_errors import complaint, shown
+from raceway.errors import NativeEnvError
+from raceway.report.system import cache_home
+
+# Those of the built-in tasks (CMakeLists.txt says why). Nothing but the one symbol is seen from outside, or an
+# environment that was changed would be given functions of the one before.
+FLAGS = (
+    *("-std=c++20", "-O3", "-DNDEBUG", "-ffp-contract=off", "-fno-math-errno", "-fno-tree-slp-vectorize"),
+    *("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs"),
+)
+_KEPT = 100
+"""How many libraries are kept; the ones that nobody has used for longest go."""
+_ATTEMPTS = 5
+_COMPILERS = ("c++", "g++", "clang++")
+
+
+def compiled(header: Path) -> Path:
+    """The library of a header, which an absolute path leads to. It is compiled if no such library is there yet.
+
+    What decides is the content of the header and of what it includes, raceway's headers, the compiler and the flags.
+    """
+    compiler = find_compiler()
+    # The lock and the log are the header's; what is compiled is that of its content too.
+    own = cache_directory() / f"{header.stem}-{hashlib.sha256(os.fsencode(header)).hexdigest()[:8]}"
+    for _ in range(_ATTEMPTS):
+        entry = own.with_name(f"{own.name}-{_key(header, compiler)[:24]}")
+        if (library := _hit(entry)) is not None:
+            return library
+        try:
+            with _locked(own.with_name(f"{own.name}.lock")):
+                library = _hit(entry) or _compile(header, compiler, entry, log=own.with_name(f"{own.name}.log"))
+        except OSError as error:
+            raise NativeEnvError(
+                f"{shown(header)} cannot be compiled in {own.parent}: {error.strerror}. Name another place: "
+                "XDG_CACHE_HOME=..."
+            ) from None
+        if library is not None:
+            _prune(own.parent)
+            return library
+    raise NativeEnvError(f"{shown(header)}, or what it includes, is changed again and again while it is compiled.")
+
+
+def include_directory() -> Path:
+    """Where `#include <raceway/native.hpp>` is found: beside the core, whose headers these are."""
+    return Path(_core.__file__).parent / "include"
+
+
+def find_compiler() -> tuple[str, ...]:
+    """The command of the system's C++ compiler: CXX, if it is set."""
+    named = shlex.split(os.environ.get("CXX", ""))
+    for command in [named] if named else [[name] for name in _COMPILERS]:
+        if path := shutil.which(command[0]):
+            return (path, *command[1:])
+    tried = f"CXX={shlex.join(named)} is not there" if named else f"no {', '.join(_COMPILERS)} on the PATH"
+    raise NativeEnvError(
+        f"A native environment of your own needs a C++ compiler, and none was found: {tried}. Install one: apt install "
+        "g++ (Debian, Ubuntu), dnf install gcc-c++ (Fedora), conda install -c conda-forge gxx; or name it: CXX=..."
+    )
+
+
+def cache_directory() -> Path:
+    """Where libraries are kept: in the cache, or where that cannot be written to, as long as this process lives."""
+    with contextlib.suppress(OSError, RuntimeError):  # also: no home at all
+        place = cache_home() / "native"
+        place.mkdir(parents=True, exist_ok=True)
+        if os.access(place, os.W_OK | os.X_OK):
+            return place
+    return _passing_directory()
+
+
+@functools.cache
+def _passing_directory() -> Path:
+    place = tempfile.mkdtemp(prefix="raceway-native-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return Path(place)
+
+
+def _key(header: Path, compiler: Sequence[str]) -> str:
+    parts = [str(header), _digest(header), _version(tuple(compiler)), *_flags(), _own_headers(), platform.machine()]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _flags() -> list[str]:
+    """Ours, and after them the user's, who may know better."""
+    return [*FLAGS, *shlex.split(os.environ.get("CXXFLAGS", ""))]
+
+
+@functools.cache
+def _version(compiler: tuple[str, ...]) -> str:
+    told = subprocess.run([*compiler, "--version"], capture_output=True, check=False).stdout
+    return shlex.join(compiler) + told.decode(errors="replace")
+
+
+@functools.cache
+def _own_headers() -> str:
+    whole = hashlib.sha256()
+    for path in sorted(include_directory().rglob("*.h*")):
+        whole.update(str(path.relative_to(include_directory())).encode() + path.read_bytes())
+    return whole.hexdigest()
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise NativeEnvError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _hit(entry: Path) -> Path | None:
+    """The library that was made from these very files, if it is there."""
+    for name, includes in _record(entry).items():
+        library = entry.with_name(name)
+        with contextlib.suppress(OSError, NativeEnvError):  # something is not there any more
+            if all(_digest(Path(path)) == digest for path, digest in includes.items()):
+                os.utime(library)  # it is of use
+                return library
+    return None
+
+
+def _record(entry: Path) -> dict[str, dict[str, str]]:
+    """The libraries that were made from one header, and the content of what it included then."""
+    try:
+        record = json.loads(entry.with_name(f"{entry.name}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _compile(header: Path, compiler: Sequence[str], entry: Path, log: Path) -> Path | None:
+    """None: the files were changed meanwhile, and nobody knows what was compiled."""
+    started = time.time()
+    with tempfile.TemporaryDirectory(dir=entry.parent, prefix=".") as aside:
+        made, listed = Path(aside) / "library.so", Path(aside) / "includes"
+        command = [*compiler, "-x", "c++", "-include", str(header), "-", "-x", "none"]
+        command += ["-isystem", str(include_directory()), *_flags(), "-MMD", "-MF", str(listed), "-o", str(made)]
+        # In English: the output is read.
+        environment = {**os.environ, "LC_ALL": "C"}
+        done = subprocess.run(command, input=b"\n", capture_output=True, env=environment, check=False)
+        output = (done.stderr + done.stdout).decode(errors="replace")
+        if done.returncode != 0 or not made.is_file():
+            log.write_text(f"{shlex.join(command)}\n\n{output}", encoding="utf-8")
+            raise NativeEnvError(complaint(output, header, log))
+        files = _included(listed.read_text(encoding="utf-8"), header)
+        includes = {str(path): _digest(path) for path in files}
+        if any(started <= path.stat().st_mtime <= time.time() for path in (header, *files)):
+            return None
+        library = entry.with_name(f"{entry.name}-{hashlib.sha256(json.dumps(includes).encode()).hexdigest()[:16]}.so")
+        made.replace(library)
+        record = Path(aside) / "record"
+        record.write_text(json.dumps({**_record(entry), library.name: includes}), encoding="utf-8")
+        record.replace(entry.with_name(f"{entry.name}.json"))
+    return library
+
+
+def _included(rule: str, header: Path) -> list[Path]:
+    """What a make rule of the compiler's says that the header includes, but for the system's headers and ours."""
+    text = rule.partition(": ")[2].replace("\\\n", " ")
+    names = [re.sub(r"\\([ #\\])", r"\1", name).replace("$$", "$") for name in re.findall(r"(?:\\.|[^\s\\])+", text)]
+    paths = [Path(os.path.abspath(name)) for name in names if name != "-"]
+    return [path for path in paths if path != header]
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One at a time: others wait, and find what was made. A process that dies lets go."""
+    with open(path, "ab") as file:
+        with contextlib.suppress(OSError):  # a file system without locks: then some is made twice
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _prune(places: Path) -> None:
+    with contextlib.suppress(OSError):  # others may be at it too
+        libraries = sorted(places.glob("*.so"), key=lambda path: path.stat().st_mtime)
+        for library in libraries[:-_KEPT]:
+            library.unlink(missing_ok=True)
+            library.with_name(library.name.rpartition("-")[0] + ".json").unlink(missing_ok=True)

@@ -1,0 +1,138 @@
+"""`load_native`: a native environment of one's own, from one C++ header."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeGuard
+
+import gymnasium
+
+from raceway import _core
+from raceway.envs.catalog import tasks
+from raceway.envs.compile_errors import shown
+from raceway.envs.registration import register_all
+from raceway.errors import NativeEnvError
+
+_SUFFIXES = (".hpp", ".so")
+_LARGEST = 1 << 26
+"""Bytes: no header comes near."""
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    source: Path
+    library: Path
+
+
+_loaded: dict[str, _Loaded] = {}
+"""What was loaded, by id."""
+_opened: dict[Path, str] = {}
+"""The content of the libraries that were opened: a name stands for the first one for ever."""
+_lock = threading.Lock()
+
+
+def load_native(path: str | os.PathLike[str]) -> str:
+    """Makes the environment in a C++ header known, and returns its id, which `raceway.make` and the rest take.
+
+    The header is compiled by the system's compiler (CXX, if that is set; CXXFLAGS are added), once for its content.
+    Loaded again after a change, it is compiled again: pools made from then on have the new one, the others go on with
+    theirs. `raceway new native-env NAME` writes one to begin with.
+
+    path: of a .hpp file that ends with RACEWAY_ENV(...); or of a library (.so) that was made from one.
+    """
+    source = Path(os.path.abspath(path))
+    if not source.is_file():
+        raise NativeEnvError(f"There is no file {source}.")
+    if source.suffix not in _SUFFIXES:
+        raise NativeEnvError(f"{shown(source)} is neither a C++ header (.hpp) nor a library made of one (.so).")
+    library = _compiled(source) if source.suffix == ".hpp" else source
+    with _lock:
+        return _known(source, library)
+
+
+def _compiled(header: Path) -> Path:
+    from raceway.envs.compiler import compiled  # with all that this needs, which few have use for
+
+    return compiled(header)
+
+
+def resolve(target: object) -> str | None:
+    """The id of the environment in the header or library at `target`, loaded now; None if it is no path of one."""
+    return load_native(target) if is_path(target) else None
+
+
+def is_path(target: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether `target` names a header or a library, and so code: it need not be there."""
+    return isinstance(target, (str, os.PathLike)) and os.fspath(target).endswith(_SUFFIXES)
+
+
+def source_of(target: str) -> str:
+    """What any process, wherever it is, understands: a path or an id of what was loaded as an absolute path."""
+    if is_path(target):
+        return os.path.abspath(target)
+    loaded = _loaded.get(target.removeprefix("raceway/"))
+    return target if loaded is None else str(loaded.source)
+
+
+def fingerprint(target: str) -> str | None:
+    """Of the content of a header or library, which is only read; None if `target` names none that is there."""
+    if not is_path(target) or not Path(target).is_file():
+        return None
+    with open(target, "rb") as file:
+        return hashlib.sha256(file.read(_LARGEST)).hexdigest()[:16]
+
+
+def _known(source: Path, library: Path) -> str:
+    for id_, loaded in _loaded.items():
+        if loaded == _Loaded(source, library) and library != source:
+            return id_
+    if library == source:
+        _check_unchanged(library)
+    try:
+        id_ = _core.describe_library(str(library))["id"]
+    except ValueError as error:
+        raise NativeEnvError(_refusal(source, str(error).replace(str(library), shown(source)))) from None
+    _check_id(id_, source)
+    _core.add_library(str(library))
+    _loaded[id_] = _Loaded(source, library)
+    tasks.cache_clear()
+    gymnasium.registry.pop(f"raceway/{id_}", None)
+    register_all()
+    return id_
+
+
+def _check_unchanged(library: Path) -> None:
+    digest = hashlib.sha256(library.read_bytes()).hexdigest()
+    if _opened.setdefault(library, digest) != digest:
+        raise NativeEnvError(
+            f"{shown(library)} is another library than the one that was loaded before. Start Python again to have it, "
+            "or load the header: that can be done again and again."
+        )
+
+
+def _refusal(source: Path, why: str) -> str:
+    if source.suffix == ".hpp" and "raceway_native_library" in why:
+        return (
+            f"{shown(source)} does not say which environment it has. Its last line should be "
+            'RACEWAY_ENV(MyTask, "MyTask-v0", 500): the struct, its id, and after how many steps an episode is cut off.'
+        )
+    return why
+
+
+def _check_id(id_: str, source: Path) -> None:
+    if not re.fullmatch(r"[A-Za-z][\w.-]*-v\d+", id_):
+        raise NativeEnvError(
+            f"{shown(source)}: {id_!r} is no id. Use a name with a version, such as 'MyTask-v0', in RACEWAY_ENV."
+        )
+    known = tasks().get(id_)
+    if known is not None and known.is_built_in:
+        raise NativeEnvError(f"{shown(source)}: {id_!r} is a task of raceway's. Choose another id in RACEWAY_ENV.")
+    if id_ in _loaded and _loaded[id_].source != source:
+        raise NativeEnvError(
+            f"{shown(source)}: {id_!r} was loaded from {shown(_loaded[id_].source)}. Choose another id in RACEWAY_ENV."
+        )

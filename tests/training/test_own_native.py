@@ -1,0 +1,120 @@
+"""Training in a native environment of one's own: every process of a run finds it, and nobody else's is compiled."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import raceway
+from raceway.cli import main
+from raceway.envs.new import new
+from raceway.errors import NativeEnvError, RunFolderError, SettingError
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def caches(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    monkeypatch.chdir(home)
+
+
+@pytest.fixture(scope="module")
+def run(home: Path) -> Path:
+    """A run of the template, as its commands would make it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+        new("native-env", "ice-hockey")
+        found = raceway.train("ice_hockey.hpp", total_steps=36_000, log={"quiet": True, "name": "first"})
+        return Path(home / found.directory)
+
+
+def test_the_template_learns_with_its_policy_in_the_worker(run: Path, home: Path) -> None:
+    assert run == home / "runs/ice_hockey/first"
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    returns = [row["episode/return"] for row in rows if "episode/return" in row]
+    assert returns[0] < 40
+    assert returns[-1] > 60
+    assert any("evaluation/return" in row for row in rows)  # which is made in a process of its own
+
+
+def test_a_run_is_gone_on_with_from_any_folder(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert raceway.resume(run, total_steps=40_000).steps >= 40_000
+    assert raceway.evaluate(run, 10).mean > 50
+    played = raceway.play(run, episodes=1, video=tmp_path / "video.mp4")
+    assert (tmp_path / "video.mp4").stat().st_size > 1000
+    assert len(played.returns) == 1
+
+
+def test_a_run_whose_header_was_changed_is_gone_on_with_only_if_that_is_wanted(run: Path, home: Path) -> None:
+    header = home / "ice_hockey.hpp"
+    before = header.read_text()
+    header.write_text(before.replace("{220, 60, 50}", "{20, 160, 50}"))
+    try:
+        with pytest.raises(RunFolderError, match=r"was begun with the header '.*--anyway"):
+            raceway.resume(run, total_steps=60_000)
+    finally:
+        header.write_text(before)
+
+
+def test_a_loaded_id_is_trained_with_by_other_processes_too(run: Path, home: Path) -> None:
+    name = raceway.load_native("ice_hockey.hpp")
+    found = raceway.train(name, total_steps=4096, log={"quiet": True, "name": "by id"}, evaluation={"enabled": False})
+    config = json.loads((found.directory / "config.json").read_text())
+    assert config["env"] == str(home / "ice_hockey.hpp")
+
+
+def test_the_python_template_trains_by_the_command_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["new", "env", "ice-slide"]) == 0
+    told = next(line for line in capsys.readouterr().out.splitlines() if "raceway train" in line)
+    settings = ["--total-steps", "4096", "--log.quiet", "--no-evaluation.enabled", "--env.push", "3"]
+    assert main([*told.split()[1:], *settings]) == 0
+    assert len(list((tmp_path / "runs/ice_slide-IceSlide").iterdir())) == 1
+
+
+def test_arguments_that_it_does_not_take_are_refused(run: Path) -> None:
+    with pytest.raises(SettingError, match=r"IceHockey-v0 takes no keyword argument 'pusj'\. Did you mean 'push'"):
+        raceway.train("ice_hockey.hpp", env_args={"pusj": 3.0})
+
+
+HOSTILE = """
+#include <cstdio>
+struct Harm { Harm() { std::fclose(std::fopen("HARM", "w")); } } harm;
+"""
+
+
+@pytest.mark.parametrize("place", ["absolute", "relative", "inside"])
+def test_a_header_that_a_folder_names_is_not_compiled_unless_it_is_trusted(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(run, tmp_path / "run")
+    header = tmp_path / ("run/ice_hockey.hpp" if place == "inside" else "ice_hockey.hpp")
+    header.write_text(HOSTILE.replace("HARM", str(tmp_path / "harm")))
+    config = json.loads((run / "config.json").read_text())
+    config["env"] = {"absolute": str(header), "relative": "ice_hockey.hpp", "inside": "run/ice_hockey.hpp"}[place]
+    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    for act in (
+        lambda: raceway.evaluate(tmp_path / "run", 1),
+        lambda: raceway.play(tmp_path / "run", agent="random", video=tmp_path / "video.mp4"),
+        lambda: raceway.resume(tmp_path / "run"),
+    ):
+        with pytest.raises(SettingError, match=r"wants .*ice_hockey\.hpp to be compiled .*--trust"):
+            act()
+    assert not (tmp_path / "harm").exists()
+    if place == "absolute":
+        with pytest.raises(NativeEnvError, match="does not say which environment it has"):
+            raceway.evaluate(tmp_path / "run", 1, trust=True)
+        assert (tmp_path / "harm").exists()  # so this is what would have come of it
