@@ -75,6 +75,7 @@ class BoundTally {
   void clear() { tally_.clear(); }
   std::int64_t done() const { return tally_.done(); }
   void issue(std::int64_t number) { tally_.issue(number); }
+  bool call(std::int64_t number, std::int64_t wanted, Patience& patience, double timeout_s);
   std::int64_t issued() const { return tally_.issued(); }
 
  private:

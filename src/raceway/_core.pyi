@@ -205,6 +205,8 @@ class Tally:
     def done(self) -> int: ...
     def issue(self, number: int) -> None:
         """Tells the number of what is to be done; whoever sees it also sees what was written before."""
+    def call(self, number: int, wanted: int, patience: Patience, timeout_s: float) -> bool:
+        """Clears it, issues a number, rings all other hosts and waits; False if that takes longer than the timeout."""
     @property
     def issued(self) -> int: ...
 

@@ -75,7 +75,7 @@ def test_a_process_is_told_exactly_the_settings_that_were_resolved(settings: dic
 
 def test_what_cannot_be_given_to_other_processes_is_refused_in_words() -> None:
     with pytest.raises(SettingError, match="each seed needs its own"):
-        raceway.train_seeds(raceway.make("CartPole-v1", num_envs=2), seeds=2)  # type: ignore[arg-type]
+        raceway.train_seeds(raceway.make("CartPole-v1", num_envs=2), seeds=2)
     lock = threading.Lock()
     with pytest.raises(SettingError, match="cannot be sent to a process of their own"):
         raceway.train_seeds(lambda: lock, seeds=2, **SHORT)

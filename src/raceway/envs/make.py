@@ -12,7 +12,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from raceway.envs import user_native
 from raceway.envs.catalog import tasks
 from raceway.envs.native import NativePool
-from raceway.envs.python import python_pool
 from raceway.names import did_you_mean
 
 LANES = ("native", "process", "inline")
@@ -89,6 +88,8 @@ def make(
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
     lane = "process" if lane == "auto" else lane
+    from raceway.envs.python import python_pool  # not before it is needed: `import raceway` is quick
+
     return python_pool(
         id, num_envs, lane=lane, on_error=on_error, worker_timeout=worker_timeout, kwargs=kwargs, **shared
     )

@@ -77,10 +77,10 @@ def test_a_step_that_takes_a_second_is_told_in_days() -> None:
 
 
 def test_what_was_measured_while_others_were_at_work_is_no_ground_for_advice() -> None:
-    found = replace(report(CHEAP, inline=0.45, process=0.3), together=0.55)
-    assert "2 CPUs together did 55% of what one does alone" in advice(found)
+    found = replace(report(CHEAP, inline=0.45, process=0.3), free_cpus=0.55)
+    assert "only 55% of 2 CPUs were to be had" in advice(found)
     assert "lane='inline'" not in advice(found)
-    assert "together" not in advice(replace(found, together=0.9))
+    assert "to be had" not in advice(replace(found, free_cpus=0.95))
 
 
 def test_a_native_one_needs_no_advice_but_where_it_runs() -> None:

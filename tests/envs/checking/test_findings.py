@@ -15,6 +15,8 @@ from raceway.envs.checking.notebook import Facts, Notebook
 from raceway.envs.checking.subject import Subject
 from raceway.envs.checking.targets import Target
 from raceway.envs.checking.worker import is_whole
+from tests.envs.checking import hostile_envs as hostile
+from tests.envs.checking import right_envs as right
 from tests.envs.checking import wrong_envs as wrong
 
 API = (api.made, api.called)
@@ -39,8 +41,10 @@ def called_slow(subject: Subject, notes: Notebook, facts: Facts, steps_s: float)
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many steps are enough here."""
+    """So many steps are enough here, however long they take."""
     monkeypatch.setattr(determinism, "MOST_STEPS", 60)
+    for module in (spaces, determinism):
+        monkeypatch.setattr(module, "SECONDS", 60.0)
 
 
 def examined(make: Callable[..., Any], probes: Sequence[Callable[..., None]]) -> list[Finding]:
@@ -64,11 +68,11 @@ def remarkable(findings: Sequence[Finding]) -> dict[str, str]:
 @pytest.mark.parametrize(
     "make",
     [
-        wrong.Walk,
-        wrong.SavingWalk,
-        wrong.Nest,
-        wrong.Masked,
-        wrong.Pushed,
+        right.Walk,
+        right.SavingWalk,
+        right.Nest,
+        right.Masked,
+        right.Pushed,
         lambda: gymnasium.make("FrozenLake-v1"),
         lambda: gymnasium.make("Acrobot-v1"),
         lambda: gymnasium.make("CartPole-v1"),
@@ -90,10 +94,10 @@ def test_right_ones_come_out_clean(make: Callable[[], gymnasium.Env]) -> None:
 @pytest.mark.parametrize(
     ("make", "probes", "code", "mark"),
     [
-        (wrong.number, API, "not-an-env", "problem"),
+        (hostile.number, API, "not-an-env", "problem"),
         (wrong.Duck, API, "not-an-env", "problem"),
         (lambda: gymnasium.make_vec("CartPole-v1", 2), API, "not-an-env", "problem"),
-        (wrong.broken_maker, API, "make-raises", "problem"),
+        (hostile.broken_maker, API, "make-raises", "problem"),
         (wrong.OldGym, API, "not-an-env", "problem"),
         (wrong.NoSpace, API, "no-space", "problem"),
         (wrong.OldReset, API, "old-api", "problem"),
@@ -112,12 +116,12 @@ def test_right_ones_come_out_clean(make: Callable[[], gymnasium.Env]) -> None:
         (wrong.CloseRaises, API, "close-raises", "note"),
         (wrong.RaisesInReset, API, "reset-raises", "problem"),
         (wrong.RaisesLater, ALL, "step-raises", "problem"),
-        (wrong.Exits, API, "exits", "problem"),
+        (hostile.Exits, API, "exits", "problem"),
         (wrong.ShapeOff, (spaces.seen,), "observation-shape", "problem"),
         (wrong.KeysOff, (spaces.seen,), "observation-keys", "problem"),
         (wrong.PartsOff, (spaces.seen,), "observation-keys", "problem"),
         (wrong.Texts, (spaces.seen,), "observation-kind", "problem"),
-        (wrong.Garbage, (spaces.seen,), "observation-kind", "problem"),
+        (hostile.Garbage, (spaces.seen,), "observation-kind", "problem"),
         (wrong.Lists, (spaces.seen,), "observation-kind", "note"),
         (wrong.WiderType, (spaces.seen,), "observation-dtype", "note"),
         (wrong.FloatBytes, (spaces.seen,), "observation-dtype", "problem"),
@@ -147,10 +151,10 @@ def test_right_ones_come_out_clean(make: Callable[[], gymnasium.Env]) -> None:
         (wrong.Forgets, (state.saved,), "state-inexact", "problem"),
         (wrong.SharesState, (state.saved,), "state-shared", "problem"),
         (wrong.ClockState, (determinism.repeated, state.saved), "state-unknown", "note"),
-        (wrong.SlowStart, (partial(called_slow, steps_s=0.1), state.saved), "state-replay-slow", "note"),
-        (wrong.ExitsAfterEnd, ALL, "exits-after-end", "note"),
-        (wrong.SpoiledByEnd, ALL, "reset-after-end", "note"),
-        (wrong.ExitsEarly, (api.early,), "exits-before-reset", "note"),
+        (right.SlowStart, (partial(called_slow, steps_s=0.1), state.saved), "state-replay-slow", "note"),
+        (hostile.ExitsAfterEnd, ALL, "exits-after-end", "note"),
+        (hostile.SpoiledByEnd, ALL, "reset-after-end", "note"),
+        (hostile.ExitsEarly, (api.early,), "exits-before-reset", "note"),
         (wrong.ObjectState, (state.saved,), "state-not-plain", "problem"),
         (wrong.StateRaises, (state.saved,), "get_state-raises", "problem"),
         (wrong.Clock, (determinism.repeated, state.saved), "state-lost", "note"),
@@ -184,14 +188,14 @@ def test_the_generator_that_was_used_is_named() -> None:
 
 
 def test_an_environment_without_a_state_is_told_what_resuming_will_do() -> None:
-    findings = examined(wrong.Walk, (spaces.seen, determinism.repeated, state.saved))
+    findings = examined(right.Walk, (spaces.seen, determinism.repeated, state.saved))
     assert "replays each episode from its seed" in findings[-1].text
-    findings = examined(wrong.SavingWalk, (determinism.repeated, state.saved))
+    findings = examined(right.SavingWalk, (determinism.repeated, state.saved))
     assert "get_state and set_state are exact" in findings[-1].text
 
 
 def test_what_was_not_thought_of_is_a_problem_too() -> None:
-    codes = {finding.code: finding.mark for finding in examined(wrong.Trapped, (spaces.seen,))}
+    codes = {finding.code: finding.mark for finding in examined(hostile.Trapped, (spaces.seen,))}
     assert codes == {"observation-kind": "problem", "check-failed": "problem"}
 
 
@@ -203,14 +207,14 @@ def test_an_old_environment_is_told_what_replaced_its_package() -> None:
 def test_a_slow_first_step_does_not_make_it_slow() -> None:
     facts = Facts()
     for probe in (api.made, api.called, spaces.seen):
-        probe(Subject(wrong.SlowStart, board := Board()), Notebook(lambda finding: None), facts)
+        probe(Subject(right.SlowStart, board := Board()), Notebook(lambda finding: None), facts)
         board.close()
     assert not facts.is_slow
     assert facts.steps_seen > 10
 
 
 def test_where_it_is_drawn_the_size_is_told() -> None:
-    (finding,) = examined(wrong.Picture, (partial(rendering.drawn, make=wrong.Picture),))
+    (finding,) = examined(right.Picture, (partial(rendering.drawn, make=right.Picture),))
     assert (finding.mark, finding.text) == ("ok", "pictures of 16 x 8, 30 a second")
 
 

@@ -14,6 +14,8 @@ import pytest
 import raceway
 from raceway.envs.checking import CheckReport
 from raceway.errors import SettingError
+from tests.envs.checking import hostile_envs as hostile
+from tests.envs.checking import right_envs as right
 from tests.envs.checking import wrong_envs as wrong
 
 
@@ -28,13 +30,13 @@ def children() -> set[int]:
 @pytest.mark.parametrize(
     ("env", "code", "text"),
     [
-        (wrong.Hangs, "hangs", "It hangs in step 1: nothing came back within 1.5 s."),
-        (wrong.Spins, "hangs", "It hangs in reset: nothing came back within 1.5 s."),
-        (wrong.Exits, "exits", "step 1 calls sys.exit('done')."),
-        (wrong.Vanishes, "dies", "It ended the process in step 1, with exit code 3."),
-        (wrong.KillsItself, "dies", "It ended the process in reset: killed by SIGKILL."),
-        (wrong.ReadsInput, "reset-raises", "reset raises EOFError"),
-        (wrong.broken_maker, "make-raises", "make raises ImportError: 'no simulator here'."),
+        (hostile.Hangs, "hangs", "It hangs in step 1: nothing came back within 1.5 s."),
+        (hostile.Spins, "hangs", "It hangs in reset: nothing came back within 1.5 s."),
+        (hostile.Exits, "exits", "step 1 calls sys.exit('done')."),
+        (hostile.Vanishes, "dies", "It ended the process in step 1, with exit code 3."),
+        (hostile.KillsItself, "dies", "It ended the process in reset: killed by SIGKILL."),
+        (hostile.ReadsInput, "reset-raises", "reset raises EOFError"),
+        (hostile.broken_maker, "make-raises", "make raises ImportError: 'no simulator here'."),
     ],
 )
 def test_what_ends_or_stops_a_process_is_one_problem_and_nothing_is_left(
@@ -55,9 +57,9 @@ def test_what_ends_or_stops_a_process_is_one_problem_and_nothing_is_left(
 @pytest.mark.parametrize(
     ("env", "code", "text"),
     [
-        (wrong.DiesAfterEnd, "dies-after-end", "killed by SIGSEGV"),
-        (wrong.DiesEarly, "dies-before-reset", "in step 1, with exit code 7"),
-        (wrong.DiesWhenDrawn, "render-dies", "in render: killed by SIGABRT"),
+        (hostile.DiesAfterEnd, "dies-after-end", "killed by SIGSEGV"),
+        (hostile.DiesEarly, "dies-before-reset", "in step 1, with exit code 7"),
+        (hostile.DiesWhenDrawn, "render-dies", "in render: killed by SIGABRT"),
     ],
 )
 def test_what_no_trainer_does_is_a_note_and_the_rest_is_still_examined(
@@ -73,7 +75,7 @@ def test_what_no_trainer_does_is_a_note_and_the_rest_is_still_examined(
 
 
 def test_what_it_prints_is_kept_from_the_terminal_and_told(capfd: pytest.CaptureFixture[str]) -> None:
-    report = checked(wrong.Chatters)
+    report = checked(hostile.Chatters)
     assert capfd.readouterr() == ("", "")
     note = report.find("prints")
     assert note is not None
@@ -89,7 +91,7 @@ def test_hashes_that_differ_from_process_to_process_are_found(monkeypatch: pytes
 
 def test_a_slow_environment_takes_no_more_than_its_budget() -> None:
     started = time.monotonic()
-    report = checked(wrong.Slow)
+    report = checked(right.Slow)
     assert time.monotonic() - started < 60
     assert report.trains
     assert report.speed is not None
@@ -99,7 +101,7 @@ def test_a_slow_environment_takes_no_more_than_its_budget() -> None:
 
 
 def test_code_that_is_nowhere_by_name_is_examined_too() -> None:
-    class Local(wrong.Walk):
+    class Local(right.Walk):
         pass
 
     report = checked(lambda: Local())
@@ -126,12 +128,12 @@ def test_what_is_no_environment_is_refused(env: Any, message: str) -> None:
 @pytest.mark.parametrize("settings", [{"num_envs": 0}, {"num_workers": -1}, {"timeout_s": 0.0}])
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match=next(iter(settings))):
-        checked(wrong.Walk, **settings)
+        checked(right.Walk, **settings)
 
 
 def test_an_argument_that_it_does_not_take_is_refused() -> None:
     with pytest.raises(SettingError, match="no argument 'size'"):
-        checked(wrong.Walk, env_args={"size": 3})
+        checked(right.Walk, env_args={"size": 3})
 
 
 def test_a_module_that_raises_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

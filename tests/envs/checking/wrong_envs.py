@@ -1,99 +1,15 @@
-"""Environments that are wrong, each in one way, and some that are right."""
+"""Environments that are wrong, each in one way."""
 
 from __future__ import annotations
 
-import ctypes
-import os
 import random
-import signal
-import sys
 import time
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-
-class Walk(gymnasium.Env):
-    """A right one: a random walk that ends at 5."""
-
-    observation_space: spaces.Space = spaces.Box(-20, 20, (1,), np.float32)
-    action_space: spaces.Space = spaces.Discrete(2)
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        super().reset(seed=seed)
-        self.place = self.np_random.uniform(-1, 1)
-        return self.look(), {}
-
-    def step(self, action: Any) -> Any:
-        self.place += float(action) - 0.5 + 0.1 * self.np_random.normal()
-        return self.look(), -abs(self.place), bool(abs(self.place) > 5), False, {}
-
-    def look(self) -> Any:
-        return np.array([self.place], np.float32)
-
-
-class SavingWalk(Walk):
-    """A right one that can tell its state."""
-
-    def get_state(self) -> Any:
-        return {"place": self.place}
-
-    def set_state(self, state: Any) -> None:
-        self.place = state["place"]
-
-
-class Nest(Walk):
-    """A right one with nested observations."""
-
-    observation_space = spaces.Dict(
-        {
-            "camera": spaces.Box(0, 255, (64, 64, 3), np.uint8),
-            "rest": spaces.Tuple((spaces.Discrete(3, start=1), spaces.MultiBinary(2))),
-        }
-    )
-    action_space = spaces.MultiDiscrete([2, 3])
-
-    def step(self, action: Any) -> Any:
-        return super().step(action[0])
-
-    def look(self) -> Any:
-        camera = np.full((64, 64, 3), int(abs(self.place) * 10), np.uint8)
-        return {"camera": camera, "rest": (np.int64(2), np.array([0, 1], np.int8))}
-
-
-class Masked(Walk):
-    """A right one that takes only what its mask allows."""
-
-    action_space = spaces.Discrete(4, start=2)
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        obs, _ = super().reset(seed=seed)
-        return obs, self.info()
-
-    def info(self) -> dict[str, Any]:
-        self.allowed = 2 + int(self.place > 0)
-        return {"action_mask": np.array([self.allowed == 2, self.allowed == 3, False, False], np.int8)}
-
-    def step(self, action: Any) -> Any:
-        assert action == self.allowed
-        *rest, _ = super().step(action - 2)
-        return *rest, self.info()
-
-
-class Picture(Walk):
-    """A right one that can be drawn."""
-
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012
-    picture: Any = np.zeros((8, 16, 3), np.uint8)
-
-    def __init__(self, render_mode: str | None = None) -> None:
-        self.render_mode = render_mode
-
-    def render(self) -> Any:
-        return self.picture
+from tests.envs.checking.right_envs import Picture, Pushed, SavingWalk, Walk
 
 
 class Looks(Walk):
@@ -284,13 +200,6 @@ class DictAction(Walk):
         return super().step(action["a"])
 
 
-class Pushed(Walk):
-    action_space: spaces.Space = spaces.Box(-1, 1, (1,), np.float32)
-
-    def step(self, action: Any) -> Any:
-        return super().step(action[0])
-
-
 class Unbounded(Pushed):
     action_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
 
@@ -366,16 +275,6 @@ class Leftover(Walk):
 class Hashed(Walk):
     def step(self, action: Any) -> Any:
         self.place += hash("wind") % 100 * 1e-4
-        return super().step(action)
-
-
-class SlowStart(Walk):
-    """Its first step takes long, as where something is compiled."""
-
-    def step(self, action: Any) -> Any:
-        if not hasattr(self, "is_warm"):
-            time.sleep(0.3)
-            self.is_warm = True
         return super().step(action)
 
 
@@ -473,156 +372,3 @@ class OtherMode(Picture):
 
     def __init__(self) -> None:
         super().__init__("human")
-
-
-class Hangs(Walk):
-    def step(self, action: Any) -> Any:
-        while True:
-            time.sleep(1)
-
-
-class Spins(Walk):
-    """Hangs without ever letting go of the interpreter's lock."""
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        ctypes.PyDLL(None).sleep(1000)
-
-
-class Exits(Walk):
-    def step(self, action: Any) -> Any:
-        sys.exit("done")
-
-
-class Vanishes(Walk):
-    def step(self, action: Any) -> Any:
-        os._exit(3)
-
-
-class KillsItself(Walk):
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-class DiesAfterEnd(Walk):
-    is_over = False
-
-    def step(self, action: Any) -> Any:
-        if self.is_over:
-            os.kill(os.getpid(), signal.SIGSEGV)
-        result = super().step(action)
-        self.is_over = result[2]
-        return result
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        self.is_over = False
-        return super().reset(seed=seed)
-
-
-class ExitsAfterEnd(DiesAfterEnd):
-    def step(self, action: Any) -> Any:
-        if self.is_over:
-            sys.exit()
-        return super().step(action)
-
-
-class SpoiledByEnd(DiesAfterEnd):
-    """What a step too many leaves behind stays."""
-
-    spoiled = 0.0
-
-    def step(self, action: Any) -> Any:
-        self.spoiled += self.is_over
-        self.is_over = False
-        return super().step(action)
-
-    def look(self) -> Any:
-        return super().look() + np.float32(self.spoiled)
-
-
-class DiesEarly(Walk):
-    def step(self, action: Any) -> Any:
-        if not hasattr(self, "place"):
-            os._exit(7)
-        return super().step(action)
-
-
-class ExitsEarly(Walk):
-    def step(self, action: Any) -> Any:
-        if not hasattr(self, "place"):
-            sys.exit(7)
-        return super().step(action)
-
-
-class DiesWhenDrawn(Picture):
-    def render(self) -> Any:
-        os.abort()
-
-
-class Chatters(Walk):
-    def step(self, action: Any) -> Any:
-        print("step", action)
-        os.write(2, b"x" * 1000)
-        return super().step(action)
-
-
-class Hostile:
-    """Whatever it is asked, it lies or raises."""
-
-    def __repr__(self) -> str:
-        raise RuntimeError("no")
-
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("no")
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError("no")
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class Garbage(Looks):
-    seen = Hostile()
-
-
-class Trap(dict):
-    """Looks like a dict, and is none."""
-
-    def values(self) -> Any:
-        raise RuntimeError("no")
-
-    def items(self) -> Any:
-        raise RuntimeError("no")
-
-
-class Trapped(Looks):
-    seen = Trap()
-
-
-class ReadsInput(Walk):
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        input("level? ")
-
-
-class Slow(Walk):
-    """A step takes long, and waits, as for a simulator elsewhere."""
-
-    def step(self, action: Any) -> Any:
-        time.sleep(0.05)
-        return super().step(action)
-
-
-def broken_maker() -> gymnasium.Env:
-    raise ImportError("no simulator here")
-
-
-def number() -> int:
-    return 3
-
-
-class OnlyHere(Walk):
-    """Refuses to be stepped by a worker of the process lane."""
-
-    def step(self, action: Any) -> Any:
-        if "raceway.envs.python.worker" in " ".join(sys.orig_argv):
-            raise RuntimeError("may not be in a worker")
-        return super().step(action)

@@ -185,7 +185,7 @@ def faulty(**settings: Any) -> Iterator[Any]:
     import raceway
 
     own = settings.pop("own", [{}] * 4)
-    given = {"lane": "process", "num_workers": 2} | settings
+    given: dict[str, Any] = {"lane": "process", "num_workers": 2} | settings
     pool = raceway.make(Faulty, 4, env_kwargs=[a | b for a, b in zip(NUMBERED, own, strict=True)], **given)
     try:
         yield pool

@@ -24,7 +24,7 @@ OBSERVATIONS: dict[str, spaces.Space] = {
     "discrete": spaces.Discrete(7),
     "discrete-from-minus-3": spaces.Discrete(7, start=-3),
     "multi-discrete": spaces.MultiDiscrete([3, 5]),
-    "multi-discrete-matrix": spaces.MultiDiscrete([[3, 5], [2, 2]]),
+    "multi-discrete-matrix": spaces.MultiDiscrete(np.array([[3, 5], [2, 2]])),
     "multi-binary": spaces.MultiBinary(5),
     "multi-binary-matrix": spaces.MultiBinary((2, 3)),
     "dict": spaces.Dict({"near": SMALL_BOX, "count": spaces.Discrete(4)}),

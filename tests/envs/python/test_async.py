@@ -26,7 +26,7 @@ NUMBERED = [{"number": env} for env in range(8)]
 
 def counting(**settings_: Any) -> Any:
     """Eight environments that count; batches of two, three workers."""
-    given_ = {"batch_size": 2, "num_workers": 3, "lane": "process", "env_kwargs": NUMBERED} | settings_
+    given_: dict[str, Any] = {"batch_size": 2, "num_workers": 3, "lane": "process", "env_kwargs": NUMBERED} | settings_
     return raceway.make(Counting, 8, **given_)
 
 
@@ -304,9 +304,10 @@ def test_the_first_recv_after_async_reset_has_observations_and_no_rewards(pool: 
 def test_nothing_is_sent_or_stepped_before_a_reset() -> None:
     for lane in ("inline", "process"):
         pool = counting(lane=lane, num_workers=1)
-        for call in (lambda pool=pool: pool.send([0], [1]), lambda pool=pool: pool.step([0] * 8)):
-            with pytest.raises(ResetNeeded, match=r"not been reset\. Call reset\(\)"):
-                call()
+        with pytest.raises(ResetNeeded, match=r"not been reset\. Call reset\(\)"):
+            pool.send([0], [1])
+        with pytest.raises(ResetNeeded, match=r"not been reset\. Call reset\(\)"):
+            pool.step([0] * 8)
         pool.reset()
         pool.step([0] * 8)
         pool.close()

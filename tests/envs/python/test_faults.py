@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,10 +186,14 @@ def test_environments_with_other_spaces_are_refused(lane: str) -> None:
     wait_until(lambda: children() <= before, 2)
 
 
+def _three() -> Any:
+    return 3
+
+
 @pytest.mark.parametrize("lane", ["inline", "process"])
 def test_a_callable_that_makes_no_environment_is_told(lane: str) -> None:
     with pytest.raises((TypeError, EnvError), match=r"int.*(Env|environment)"):
-        raceway.make(lambda: 3, 2, lane=lane)
+        raceway.make(_three, 2, lane=lane)
 
 
 # --- made anew
@@ -291,6 +296,7 @@ def test_the_number_of_workers_changes_nothing_about_a_restart() -> None:
 def test_an_unknown_choice_is_refused() -> None:
     with pytest.raises(ValueError, match=r"on_error='retry'.*raise.*restart"):
         raceway.make(Faulty, 4, env_kwargs=NUMBERED, on_error="retry")
-    for timeout in (0, -1, "soon", float("nan")):
+    wrong: list[Any] = [0, -1, "soon", float("nan")]
+    for timeout in wrong:
         with pytest.raises((TypeError, ValueError), match="worker_timeout"):
             raceway.make(Faulty, 4, env_kwargs=NUMBERED, worker_timeout=timeout)

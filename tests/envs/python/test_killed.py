@@ -234,19 +234,16 @@ def test_ctrl_c_that_nobody_catches_ends_all() -> None:
         wait_until(lambda: not any(is_alive(pid) for pid in workers), 1.0)
 
 
-def test_after_ctrl_c_in_a_step_the_pool_begins_anew_or_says_that_it_cannot() -> None:
+def test_after_ctrl_c_in_a_step_a_reset_begins_anew() -> None:
     script = f"""{WITH_POOL}
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         pool.step([fault("wait")] * 4)
     except KeyboardInterrupt:
         pass
-    try:
-        print(pool.reset()[0][:, 2].tolist() == [0] * 4 and pool.step(actions(4))[0][:, 2].tolist() == [1] * 4)
-    except RuntimeError as error:
-        print("interrupted" in str(error))
+    print(pool.reset()[0][:, 2].tolist(), pool.step(actions(4))[0][:, 2].tolist())
     pool.close()
     """
     with running(script) as started:
         started.line()
-        assert started.end() == (0, "True", "")
+        assert started.end() == (0, "[0.0, 0.0, 0.0, 0.0] [1.0, 1.0, 1.0, 1.0]", "")

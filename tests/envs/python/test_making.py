@@ -83,7 +83,12 @@ def test_no_more_workers_than_environments() -> None:
 
 
 def test_no_limit_of_steps() -> None:
-    gymnasium.register("Short-v0", entry_point=Scripted, max_episode_steps=2, kwargs={"longest": 9, "tells": False})
+    gymnasium.register(
+        "Short-v0",
+        entry_point=lambda **kwargs: Scripted(**kwargs),
+        max_episode_steps=2,
+        kwargs={"longest": 9, "tells": False},
+    )
     try:
         for limit, longest in ((None, 2), (-1, 9), (4, 4)):
             pool = raceway.make("Short-v0", 8, lane="inline", max_episode_steps=limit, record_episodes=True)

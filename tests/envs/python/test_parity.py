@@ -187,7 +187,9 @@ def test_other_tasks_of_gymnasium(task: str) -> None:
 @pytest.fixture
 def registered() -> Any:
     name = "OnlyHere-v3"
-    gymnasium.register(name, entry_point=Scripted, max_episode_steps=4, kwargs={"longest": 9})
+    gymnasium.register(
+        name, entry_point=lambda **kwargs: Scripted(**kwargs), max_episode_steps=4, kwargs={"longest": 9}
+    )
     yield name
     del gymnasium.registry[name]
 
@@ -201,7 +203,7 @@ def test_an_id_that_is_registered_in_this_process_only(registered: str, lane: di
 
 @pytest.mark.parametrize("lane", ["inline", "process"])
 def test_keyword_arguments_for_all_and_for_each(lane: str) -> None:
-    own = [{"longest": 2}, {}, {"longest": 7, "tells": False}]
+    own: list[dict[str, Any]] = [{"longest": 2}, {}, {"longest": 7, "tells": False}]
     makers = [functools.partial(Scripted, **({"longest": 3} | each)) for each in own]
     with Pair(makers, target=Scripted, env_kwargs=own, longest=3, lane=lane, num_workers=2) as pair:
         pair.drive(40)
@@ -214,7 +216,13 @@ def test_a_limit_of_steps_for_all_and_for_each(lane: str) -> None:
         functools.partial(_limited, functools.partial(Scripted, longest=20), each.get("max_episode_steps", 4))
         for each in limits
     ]
-    settings_ = {"env_kwargs": limits, "longest": 20, "max_episode_steps": 4, "lane": lane, "num_workers": 2}
+    settings_: dict[str, Any] = {
+        "env_kwargs": limits,
+        "longest": 20,
+        "max_episode_steps": 4,
+        "lane": lane,
+        "num_workers": 2,
+    }
     with Pair(makers, "same_step", target=Scripted, **settings_) as pair:
         pair.drive(40)
 
@@ -226,7 +234,7 @@ def _limited(make: Any, limit: int) -> gymnasium.Env:
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
 @pytest.mark.parametrize("lane", ["inline", "process"])
 def test_recorded_episodes(lane: str, mode: str) -> None:
-    settings_ = {"record_episodes": True, "lane": lane, "num_workers": 2}
+    settings_: dict[str, Any] = {"record_episodes": True, "lane": lane, "num_workers": 2}
     with Pair([maker(tells=False)] * 4, mode, wrap=RecordEpisodeStatistics, **settings_) as pair:
         pair.drive(60)
 
@@ -237,7 +245,7 @@ def test_pictures_and_attributes_of_the_pool() -> None:
         with Pair(makers, target=Scripted, render_mode="rgb_array", lane=lane, num_workers=2) as pair:
             pair.reset(seed=0)
             pair.step()
-            assert_same(tuple(pair.ours.render()), tuple(pair.theirs.render()))
+            assert_same(pair.ours.render(), pair.theirs.render())
             assert pair.ours.render_mode == "rgb_array"
             assert pair.ours.lane == lane
             assert pair.ours.faults.tolist() == [0, 0, 0]

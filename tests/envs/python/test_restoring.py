@@ -22,7 +22,12 @@ NUM_ENVS = 5
 
 
 def walks(target: Any = Walk, *, own: Any = None, **settings: Any) -> Any:
-    given = {"lane": "process", "num_workers": 2, "autoreset": "same_step", "on_error": "restart"} | settings
+    given: dict[str, Any] = {
+        "lane": "process",
+        "num_workers": 2,
+        "autoreset": "same_step",
+        "on_error": "restart",
+    } | settings
     return python_pool(target, NUM_ENVS, episode_seeds=True, env_kwargs=own, **given)
 
 

@@ -26,8 +26,8 @@ def advise(report: CheckReport, *, is_native: bool) -> tuple[str, ...]:
 
 def _disturbed(report: CheckReport) -> str:
     return (
-        f"While lanes were timed, {report.cpus} CPUs together did {percent(report.together)} of what one does alone "
-        "times their number: other programs were at work. Check again when it is quiet."
+        f"While lanes were timed, only {percent(report.free_cpus)} of {report.cpus} CPUs were to be had: other "
+        "programs were at work. Check again when it is quiet."
     )
 
 

@@ -18,6 +18,8 @@ from raceway.envs.checking.notebook import Facts
 from raceway.envs.checking.subject import Subject
 from raceway.envs.checking.targets import Target
 
+_BUSY_STEPS = 50
+"""Of a millisecond each."""
 _ROWS = 64
 """Different actions that each environment gets."""
 
@@ -131,17 +133,12 @@ class AsyncPool(Pool):
         return steps / (time.perf_counter() - started)
 
 
-class AllTogether:
-    """What all CPUs do at once, over what one does alone: whether they are there for us."""
-
-    def __init__(self, cpus: int) -> None:
-        self._cpus = cpus
-        self._actions = np.random.default_rng(0).integers(0, 2, (20_000, cpus))
-
-    def share(self) -> float:
-        one = bare_loop("CartPole-v1", 1, self._actions[:, :1], num_threads=1)
-        all_ = bare_loop("CartPole-v1", self._cpus, self._actions, num_threads=self._cpus)
-        return one / all_
+def cpus_to_be_had(cpus: int) -> float:
+    """The share of the CPUs' time that threads get which would have all of it: below 1 if others are at work."""
+    actions = np.zeros((_BUSY_STEPS, cpus), np.int64)
+    used, started = time.process_time(), time.perf_counter()
+    bare_loop("Busy-v0", cpus, actions, num_threads=cpus, step_us=1000.0)
+    return min((time.process_time() - used) / ((time.perf_counter() - started) * cpus), 1.0)
 
 
 def _actions(pool: VectorEnv, rows: int) -> Any:

@@ -97,7 +97,7 @@ def check(
         speed=facts.speed,
         limit=facts.limit,
         cpus=facts.cpus,
-        together=facts.together,
+        free_cpus=facts.free_cpus,
         lanes=facts.lanes,
         seconds=time.monotonic() - started,
     )

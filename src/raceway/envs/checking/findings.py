@@ -90,11 +90,8 @@ class CheckReport:
     lanes: tuple[LaneSpeed, ...] = ()
     advice: tuple[str, ...] = ()
     """What to do for speed, in plain words."""
-    together: float | None = None
-    """What all CPUs reached at once while lanes were timed, over what one reaches alone times their number.
-
-    Far below 1, others were at work: what was measured is too low.
-    """
+    free_cpus: float | None = None
+    """The share of the CPUs' time that was to be had while lanes were timed: others had the rest."""
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -108,7 +105,7 @@ class CheckReport:
     @property
     def is_disturbed(self) -> bool:
         """Whether others were at work while lanes were timed."""
-        return self.together is not None and self.together < 0.8
+        return self.free_cpus is not None and self.free_cpus < 0.85
 
     @property
     def trains(self) -> bool:

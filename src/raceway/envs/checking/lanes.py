@@ -9,7 +9,7 @@ from typing import Any
 
 import raceway
 from raceway._core import usable_cpus
-from raceway.envs.checking.contestants import AllTogether, AsyncPool, BareLoop, Contestant, NativeLoop, Pool
+from raceway.envs.checking.contestants import AsyncPool, BareLoop, Contestant, NativeLoop, Pool, cpus_to_be_had
 from raceway.envs.checking.findings import LaneSpeed
 from raceway.envs.checking.notebook import Facts, Notebook
 from raceway.envs.checking.subject import EnvBrokeError, Subject
@@ -141,7 +141,7 @@ class Family:
 def _take_turns(subject: Subject, notes: Notebook, families: list[Family], facts: Facts) -> None:
     """The order flips from turn to turn; the first is only for warming up, where there is time for that."""
     is_slow = facts.step_s > _SLOW_S
-    together, shares = AllTogether(facts.cpus), []
+    shares = []
     for turn in range(1 if is_slow else _TURNS + 1):
         for family in families:
             order: list[Contestant] = [family.bare, *family.lanes]
@@ -157,5 +157,5 @@ def _take_turns(subject: Subject, notes: Notebook, families: list[Family], facts
                     continue
                 if turn or is_slow:
                     family.rates[each].append(rate)
-        shares.append(together.share())
-    facts.together = statistics.median(shares)
+        shares.append(cpus_to_be_had(facts.cpus))
+    facts.free_cpus = statistics.mean(shares)

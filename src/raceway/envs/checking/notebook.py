@@ -28,8 +28,8 @@ class Facts:
     obs_bytes: int = 0
     is_variable: bool = False
     """Whether a space has values of different sizes."""
-    together: float | None = None
-    """What all CPUs reached at once, over what one reaches alone times their number."""
+    free_cpus: float | None = None
+    """The share of the CPUs' time that was to be had while lanes were timed."""
     speed: EnvSpeed | None = None
     limit: float | None = None
     cpus: int = 1

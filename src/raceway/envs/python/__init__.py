@@ -69,7 +69,7 @@ def _seconds(worker_timeout: Any) -> float | None:
         return None
     if not isinstance(worker_timeout, (int, float)) or isinstance(worker_timeout, bool) or not worker_timeout > 0:
         raise ValueError(
-            f"worker_timeout={worker_timeout!r} is not a number of seconds. Use one above 0, or None to wait as long as "
-            "it takes."
+            f"worker_timeout={worker_timeout!r} is not a number of seconds. Use one above 0, or None to wait for as "
+            "long as it takes."
         )
     return float(worker_timeout)

@@ -71,7 +71,7 @@ class Crew:
         self._fd = Exchange.create(len(recruits) + 1)
         self.exchange = Exchange(self._fd, 0)
         is_crowded = len(recruits) >= usable_cpus()
-        self._patience = Patience(0.0 if is_crowded else _SPIN_US, polite=True)
+        self.patience = Patience(0.0 if is_crowded else _SPIN_US, polite=True)
         self._processes: list[FreshProcess] = []
         for worker in range(len(recruits)):
             self._processes.append(self._start(worker))
@@ -131,11 +131,13 @@ class Crew:
         if kept or not self.exchange.post(worker + 1, letter):
             kept.append(letter)
 
-    def _receive(self) -> None:
+    def receive(self) -> bool:
+        """Hears what workers have said; whether they said anything."""
         for worker, kept in enumerate(self._kept):
             while kept and self.exchange.post(worker + 1, kept[0]):
                 kept.popleft()
-        for head, _ in self.exchange.receive():
+        messages = self.exchange.receive()
+        for head, _ in messages:
             kind, worker, value = pickle.loads(head)
             if kind == "reply":
                 self._replies[worker] = value
@@ -147,6 +149,7 @@ class Crew:
                 notes, objects = value
                 self.notes += notes
                 self.objects |= objects
+        return bool(messages)
 
     # Waiting.
 
@@ -167,9 +170,9 @@ class Crew:
             seen = self.exchange.now()
             if self._fd < 0:
                 raise ClosedEnvironmentError("the pool was closed while a call waited.")
-            self._receive()
+            self.receive()
             if is_done():
-                self._receive()  # what was said before that
+                self.receive()  # what was said before that
                 return True
             now = monotonic()
             if deadline is not None and now >= deadline:
@@ -178,12 +181,12 @@ class Crew:
                 looked = now
                 self._look_after(busy(), now, watches)
             left = _TICK_S if deadline is None else min(_TICK_S, deadline - now)
-            self.exchange.wait(seen, self._patience, left)
+            self.exchange.wait(seen, self.patience, left)
 
     def _look_after(self, busy: Iterable[int], now: float, watches: bool) -> None:
         for worker in busy:
             if how := self._processes[worker].how_it_ended():
-                self._receive()  # what it said last
+                self.receive()  # what it said last
                 raise LostError(worker, how)
             if not watches or self._timeout_s is None or self.beats is None:
                 continue
@@ -208,7 +211,7 @@ class Crew:
     def replace(self, worker: int) -> None:
         """A new process in the place of one that is gone, or that is killed now."""
         self.kill(worker)
-        self._receive()
+        self.receive()
         self.forget(worker)
         self._kept[worker].clear()
         self._seen_beats.pop(worker, None)

@@ -250,11 +250,14 @@ class PythonPool(VectorEnv):
         which, notes = self._finished(self.batch_size, seconds)
         self._in_flight[which] = False
         self._is_reset[which] = True
-        position = {int(env): row for row, env in enumerate(which)}
-        infos = collected([(position[env], info) for env, info in notes], len(which))
-        self._count_faults(notes)
+        infos: dict[str, Any] = {}
+        if notes:
+            position = {env: row for row, env in enumerate(which.tolist())}
+            infos = collected([(position[env], info) for env, info in notes], len(which))
+            self._count_faults(notes)
         observations, rewards, terminated, truncated = self._rows.some(which)
-        self._note_ends(which, rewards, terminated | truncated, infos)
+        if self._counts is not None or self._rules.autoreset is AutoresetMode.DISABLED:
+            self._note_ends(which, rewards, terminated | truncated, infos)
         self._is_resetting[which] = False
         infos["env_id"] = which
         return observations, rewards, terminated, truncated, infos
@@ -356,6 +359,10 @@ class PythonPool(VectorEnv):
         if env_ids is None:
             return np.arange(self.num_envs)
         which = np.asarray(env_ids)
+        if which.dtype == np.int64 and which.ndim == 1 and len(which) and (which[1:] > which[:-1]).all():
+            is_known = which[0] >= 0 and which[-1] < self.num_envs  # rising, as `recv` gives them
+            if is_known:
+                return which
         if which.ndim != 1 or which.dtype.kind not in "iu" or not len(which):
             raise ValueError(f"env_ids must be a list of whole numbers, not {env_ids!r}.")
         if (outside := (which < 0) | (which >= self.num_envs)).any():

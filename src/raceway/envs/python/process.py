@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -19,6 +20,8 @@ from raceway.envs.python.stage import Notes
 from raceway.loans import lend
 
 _ANY = -(1 << 60)
+_QUICK_S = 0.05
+"""A step that takes longer than this can bear a closer look at the workers."""
 
 
 class ProcessPool(CrewedPool):
@@ -60,31 +63,27 @@ class ProcessPool(CrewedPool):
 
     def _step_all(self, actions: Any, rows: Rows, before: Rows) -> Notes:
         self._require_open()
-        board = self._board
+        board, crew = self._board, self._crew
         self._put_actions(actions, range(self.num_envs))
-        board.tally.clear()
-        board.tally.want(self.num_envs)
         self._number += 1
-        number = self._number
+        number, done = self._number, board.done
         board.places[0], board.places[1] = rows.place, before.place
-        board.tally.issue(number)
-        ring = self._crew.exchange.ring_host
-        for worker in range(self.num_workers):
-            ring(worker + 1)
-        done = board.done
-
-        def again(worker: int) -> None:
-            if self._actions.leaves is None:
-                envs = self.ranges[worker]
-                self._put_actions(actions[envs.start : envs.stop], envs)
-            self._crew.tell(worker, "again", number - 1)
-
-        self._get_through(
-            lambda: board.tally.done > _ANY and bool((done == number).all()),
-            lambda: np.flatnonzero(done.copy() != number).tolist(),
-            again,
-        )
+        if not board.tally.call(number, self.num_envs, crew.patience, _QUICK_S) or not (done == number).all():
+            self._get_through(
+                lambda: board.tally.done > _ANY and bool((done == number).all()),
+                lambda: np.flatnonzero(done.copy() != number).tolist(),
+                partial(self._step_again, actions),
+            )
+        elif crew.receive():
+            self._raise_faults()
         return self._taken_notes(rows, range(self.num_envs))
+
+    def _step_again(self, actions: Any, worker: int) -> None:
+        """By a worker that is new."""
+        if self._actions.leaves is None:
+            envs = self.ranges[worker]
+            self._put_actions(actions[envs.start : envs.stop], envs)
+        self._crew.tell(worker, "again", self._number - 1)
 
     def _put_actions(self, actions: Any, which: Iterable[int]) -> None:
         if self._actions.leaves is None:
@@ -118,7 +117,8 @@ class ProcessPool(CrewedPool):
         board = self._board
         board.places[0] = self._rows.place
         board.pending[which] = what
-        for worker in np.unique(self._home[which]).tolist():
+        homes = self._home[which]
+        for worker in {int(homes[0]), int(homes[-1])} if self.num_workers <= 2 else set(homes.tolist()):
             self._wake(worker)
 
     def _wake_successor(self, worker: int) -> None:

@@ -26,7 +26,7 @@ from raceway.envs.python.rows import Form, Rows
 from raceway.envs.python.stage import FaultError, Notes, Stage, fault_of
 
 _SPIN_US = 200.0
-_AT_ONCE_NS = 100_000
+_AT_ONCE_NS = 400_000
 """How long the first of some environments may wait for the others, to be told together with them."""
 
 
@@ -113,7 +113,8 @@ class Worker:
         if hasattr(self, "_board"):
             number = self._board.tally.issued
             if number != self._last_order:
-                self._hear()  # actions may have come as messages
+                if self._actions.leaves is None:
+                    self._hear()  # they come as messages
                 self._last_order = number
                 self._step_all()
                 return True
@@ -170,7 +171,8 @@ class Worker:
         pending, any_done = self._board.pending[self._own], False
         rows = self._rows(self._places[0])
         while len(waiting := np.flatnonzero(pending.copy())):  # the pool writes to it meanwhile
-            self._hear()  # actions may come as messages
+            if self._actions.leaves is None or pending[waiting[0]] == RESET:
+                self._hear()  # actions and seeds come as messages
             resets = pending[waiting[0]] == RESET
             some = waiting[pending[waiting] == pending[waiting[0]]][: self._at_once].tolist()
             start = perf_counter_ns()
