@@ -93,10 +93,9 @@ bool PythonSteps::write(std::size_t index, PyObject* result, PyObject* notes) {
     const nb::object note = nb::make_tuple(index, copy);
     if (PyList_Append(notes, note.ptr()) != 0) throw nb::python_error();
   }
-  PyArrayObject* rows = as_array(observations_);
-  const auto size = static_cast<std::size_t>(PyArray_STRIDE(rows, 0));
+  const auto size = static_cast<std::size_t>(PyArray_NBYTES(as_array(observation)));  // an empty row has a stride too
   if (size > 0) {
-    std::memcpy(PyArray_BYTES(rows) + index * size, PyArray_DATA(as_array(observation)), size);
+    std::memcpy(PyArray_BYTES(as_array(observations_)) + index * size, PyArray_DATA(as_array(observation)), size);
   }
   rewards_[index] = PyFloat_AS_DOUBLE(reward);
   terminated_[index] = truncated_[index] = 0;

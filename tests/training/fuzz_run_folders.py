@@ -35,8 +35,8 @@ from raceway.errors import RunFolderError, UserError
 from raceway.graph import GraphError
 from raceway.report.runs import find_runs
 from raceway.report.system import system_facts
+from raceway.training import folder as folder_module
 from raceway.training import policy as policy_module
-from raceway.training import resuming
 from raceway.training import run as run_module
 from raceway.training.checkpoints import Checkpoint, Checkpoints, MisfitError
 from raceway.training.config import TrainConfig
@@ -437,7 +437,7 @@ class Readers:
         patch = pytest.MonkeyPatch()
         patch.setattr(run_module, "_set_up", self._set_up)
         patch.setattr(run_module, "_run", self._load_all)
-        patch.setattr(resuming, "system_facts", lambda: self._facts)
+        patch.setattr(folder_module, "system_facts", lambda: self._facts)
         try:
             with contextlib.suppress(DifferentError):
                 raceway.resume(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import raceway
-from raceway.errors import SettingError
+from raceway.errors import RunFolderError, SettingError
+from raceway.training.checkpoints import Checkpoints
 from tests.training.interrupting import SMALL, StopAt, interrupted, train
 from tests.training.killing import folder, kill_at_random, same
 from tests.training.killing import train as train_in_process
@@ -70,14 +72,6 @@ def test_those_that_are_not_deterministic_begin_new_episodes_and_that_is_said(
     assert f"Of its environments {told}" in capsys.readouterr().out
 
 
-def test_one_in_four_that_is_not_deterministic_is_named(tmp_path: Path) -> None:
-    envs = [Walk, Walk, partial(ChanceWalk, 200), Walk]
-    run = interrupted(tmp_path, envs)
-    raceway.resume(run, env=envs, callbacks=[StopAt(-1)])
-    told = json.loads((run / "resumed.jsonl").read_text())["environments"]
-    assert told.startswith("2 (1 in all) began new episodes") or told == "as they were"  # it may have just begun
-
-
 def test_a_vector_environment_that_cannot_tell_begins_new_episodes(tmp_path: Path) -> None:
     envs = SyncVectorEnv([Walk] * 4)
     run = interrupted(tmp_path, envs)
@@ -97,3 +91,30 @@ def test_a_run_that_is_killed_equals_one_that_never_was(tmp_path: Path, kind: st
     killed = folder(tmp_path / "killed", settings)
     assert same(killed, whole) == []
     assert "as they were" in (killed / "resumed.jsonl").read_text()
+
+
+def spoiled(run: Path, how: Any) -> None:
+    """Changes the newest checkpoint, in a file that is sound."""
+    checkpoints = Checkpoints(run / "checkpoints", keep=1)
+    found = checkpoints.newest()
+    assert found is not None
+    how(found.snapshot.reactors["collector"]["sampler"]["envs"]["python"]["envs"])
+    checkpoints.write(found.snapshot, found.facts)
+
+
+def test_a_spoiled_state_is_refused_in_words(tmp_path: Path) -> None:
+    run = interrupted(tmp_path, Walk, lane="inline")
+    for how in (lambda envs: envs.pop(), lambda envs: envs[0].update(base=None), lambda envs: envs[1].clear()):
+        shutil.copytree(run, tmp_path / "copy")
+        spoiled(tmp_path / "copy", how)
+        with pytest.raises(RunFolderError, match="its environments' state does not fit this run"):
+            raceway.resume(tmp_path / "copy", env=Walk, callbacks=[StopAt(-1)])
+        shutil.rmtree(tmp_path / "copy")
+
+
+def test_an_observation_that_is_not_the_one_that_was_saved_begins_a_new_episode(tmp_path: Path) -> None:
+    run = interrupted(tmp_path, Walk, num_workers=2)
+    spoiled(run, lambda envs: envs[3].update(hash="another"))
+    raceway.resume(run, env=Walk, callbacks=[StopAt(-1)])
+    told = json.loads((run / "resumed.jsonl").read_text())["environments"]
+    assert told.startswith("3 (1 in all) began new episodes")

@@ -280,7 +280,8 @@ def test_ctrl_c_keeps_the_policy(tmp_path: Path) -> None:
 def test_an_evaluator_that_is_killed_is_noticed(tmp_path: Path) -> None:
     """It is a part of the run: without it the best policy would silently be an old one."""
     with started(tmp_path) as process:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        tasks = Path(f"/proc/{process.pid}/task").glob("*/children")  # of each thread
+        children = [pid for task in tasks for pid in task.read_text().split()]
         worker = next(pid for pid in children if b"raceway" in Path(f"/proc/{pid}/cmdline").read_bytes())
         os.kill(int(worker), signal.SIGKILL)
         began = time.monotonic()

@@ -261,4 +261,4 @@ def test_the_number_of_workers_changes_no_bit() -> None:
         env.close()
         return b"".join(said)
 
-    assert roll(1) == roll(2) == roll(6)
+    assert roll(1) == roll(2) == roll(4)
