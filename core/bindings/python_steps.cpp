@@ -68,7 +68,10 @@ nb::object PythonSteps::run(nb::list steps, nb::list which, nb::list actions, st
     }
     const auto place = static_cast<Py_ssize_t>(place_);
     if (PyByteArray_AS_STRING(special.ptr())[index] != 0) return nb::make_tuple(place_, nb::none());
-    if (beats_) beats_[1] = first_ + index;
+    if (beats_) {
+      beats_[0] += 1;
+      beats_[1] = first_ + index;
+    }
     const nb::object step = nb::borrow(PyList_GET_ITEM(steps.ptr(), index));
     const nb::object action = nb::borrow(PyList_GET_ITEM(actions.ptr(), place));
     PyObject* result = PyObject_CallOneArg(step.ptr(), action.ptr());

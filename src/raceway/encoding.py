@@ -12,6 +12,18 @@ import numpy as np
 _ARRAY = "\0array"
 
 
+def dumps(value: Any) -> bytes:
+    """A pickle that another process can read, with its arrays in it."""
+    try:
+        pickled = pickle.dumps(value, protocol=5)
+        if b"__main__" not in pickled:
+            return pickled
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pass
+    # Classes of the main script have no module that another process could find them in.
+    return cloudpickle.dumps(value, protocol=5)
+
+
 def encode(*message: Any) -> tuple[bytes, Sequence[Any]]:
     """The message's structure as bytes, and its arrays' memory, untouched, beside it."""
     last = message[-1]

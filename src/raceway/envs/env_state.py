@@ -7,6 +7,7 @@ keep nothing, or only a count of steps, need nothing; others need the same two m
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +36,7 @@ def save(env: gymnasium.Env) -> list[Any] | None:
     states: list[Any] = []
     for layer in _layers(env):
         if knows_its_state(layer):
-            states.append(layer.get_state())  # type: ignore[attr-defined]
+            states.append(copy.deepcopy(layer.get_state()))  # type: ignore[attr-defined]
         elif type(layer) is wrappers.TimeLimit:
             states.append(layer._elapsed_steps)
         elif type(layer) in _KEEP_NOTHING:
@@ -50,7 +51,7 @@ def load(env: gymnasium.Env, states: list[Any]) -> None:
     *layers, generator = states
     for layer, state in zip(_layers(env), layers, strict=True):
         if knows_its_state(layer):
-            layer.set_state(state)  # type: ignore[attr-defined]
+            layer.set_state(copy.deepcopy(state))  # type: ignore[attr-defined]
         elif type(layer) is wrappers.TimeLimit:
             layer._elapsed_steps = int(state)  # type: ignore[assignment]
     env.unwrapped.np_random.bit_generator.state = generator

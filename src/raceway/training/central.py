@@ -58,6 +58,8 @@ class CentralSampler:
         self._sampling = sampling
         self._make_actor = make_actor
         self._group_size = group_size
+        self._groups: list[Group] = []
+        self._threads: list[Thread] = []
 
     def open(self) -> None:
         """Makes the groups and resets them."""

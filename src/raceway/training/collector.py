@@ -36,7 +36,11 @@ class Collector(Reactor):
     @reaction(startup)
     def open(self) -> None:
         sampler = self._make_sampler(self._env_args, self._purpose)
-        sampler.open()
+        try:
+            sampler.open()
+        except BaseException:
+            sampler.close()
+            raise
         self._sampler = sampler
 
     @reaction(round_begins, uses=weights, effects=collected)

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from raceway.algos.spaces import action_parts, counted_from_zero, environment_actions
+from raceway.envs.python.infos import Why
 from raceway.errors import SettingError
 from raceway.training.env_states import load_vector, save_vector
 from raceway.training.slots import Slots, obs_slots, read, write
@@ -252,10 +253,12 @@ def _add_infos(sums: InfoSums, infos: Mapping[str, Any], size: int, ended: np.nd
 def _fault_in(infos: Mapping[str, Any], envs: np.ndarray) -> str:
     """The first environment's that was made anew, in words."""
     last = infos.get("final_info", infos)
-    if not isinstance(last, Mapping) or "fault" not in last:
+    if not isinstance(last, Mapping):
         return ""
-    row = int(np.argmax(last["_fault"]))
-    return f"environment {envs[row]}: {last['fault'][row]}"
+    for row, why in enumerate(last.get("fault", ())):
+        if isinstance(why, Why):
+            return f"environment {envs[row]}: {why}"
+    return ""
 
 
 def _arrays(tree: Any) -> Iterator[np.ndarray]:

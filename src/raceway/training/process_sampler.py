@@ -85,4 +85,5 @@ class ProcessSampler:
 
     def close(self) -> None:
         """Ends the processes."""
-        self._pool.close()
+        if hasattr(self, "_pool"):  # or opening it failed
+            self._pool.close()

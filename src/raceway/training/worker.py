@@ -87,4 +87,5 @@ class WorkerSampler:
 
     def close(self) -> None:
         """Ends the threads."""
-        self._pool.close()
+        if hasattr(self, "_pool"):  # or opening it failed
+            self._pool.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -15,8 +15,9 @@ import numpy as np
 from gymnasium.error import ClosedEnvironmentError
 
 from raceway._core import Exchange, Patience, usable_cpus
+from raceway.encoding import dumps
 from raceway.envs.python.board import pack
-from raceway.envs.python.stage import Fault
+from raceway.envs.python.stage import Fault, Maker, Rules
 from raceway.errors import SettingError
 from raceway.interpreter import FreshProcess
 
@@ -33,9 +34,9 @@ class Recruit:
     """What a worker is told when it starts."""
 
     name: str
-    makers: Sequence[Any]
+    makers: Sequence[Maker]
     first: int
-    rules: Any
+    rules: Rules
     cpu: int | None
     """The only one that it may use."""
 
@@ -63,6 +64,8 @@ class Crew:
         self.beats: np.ndarray | None = None
         """How far each worker is, once there is a board."""
         self._replies: dict[int, Any] = {}
+        self._asked = [0] * len(recruits)
+        """The number of the last message to each worker; 0: its start."""
         self._timeout_s = timeout_s
         self._payloads = [_payload(recruit) for recruit in recruits]
         self._kept: list[deque[Any]] = [deque() for _ in recruits]
@@ -73,8 +76,12 @@ class Crew:
         is_crowded = len(recruits) >= usable_cpus()
         self.patience = Patience(0.0 if is_crowded else _SPIN_US, polite=True)
         self._processes: list[FreshProcess] = []
-        for worker in range(len(recruits)):
-            self._processes.append(self._start(worker))
+        try:
+            for worker in range(len(recruits)):
+                self._processes.append(self._start(worker))
+        except BaseException:
+            self.close()
+            raise
 
     def _start(self, worker: int) -> FreshProcess:
         environment = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ}
@@ -97,15 +104,22 @@ class Crew:
     # Messages.
 
     def tell(self, worker: int, *message: Any) -> None:
-        """Sends a message to one worker."""
-        self._send(worker, self.exchange.write(*pack(self.exchange, message), 1))
+        """Sends a message to one worker, which gets copies of all arrays in it."""
+        self._send(worker, self.exchange.write(dumps((self._numbered(worker), *message)), [], 1))
 
-    def tell_all(self, *message: Any) -> None:
-        """Sends it to all: written once."""
-        head, parts = pack(self.exchange, message)
-        letter = self.exchange.write(head, parts, len(self))
-        for worker in range(len(self)):
+    def lend(self, workers: Sequence[int], *message: Any) -> None:
+        """Sends a message written once, whose arrays are read where they lie; they are held until all have replied."""
+        numbers = {worker: self._numbered(worker) for worker in workers}
+        head, parts = pack(self.exchange, (numbers, *message))
+        letter = self.exchange.write(head, parts, len(workers))
+        for worker in workers:
             self._send(worker, letter)
+
+    def _numbered(self, worker: int) -> int:
+        """Of a message: what a worker replies to an earlier one is not heard any more."""
+        self._replies.pop(worker, None)
+        self._asked[worker] += 1
+        return self._asked[worker]
 
     def ask(self, worker: int, *message: Any, watches: bool = False) -> Any:
         """The reply of one worker."""
@@ -122,10 +136,6 @@ class Crew:
         """Those of them that have not replied yet, whenever that is asked."""
         return lambda: [worker for worker in workers if worker not in self._replies]
 
-    def forget(self, worker: int) -> None:
-        """What it may have said before it was lost."""
-        self._replies.pop(worker, None)
-
     def _send(self, worker: int, letter: Any) -> None:
         kept = self._kept[worker]
         if kept or not self.exchange.post(worker + 1, letter):
@@ -137,19 +147,40 @@ class Crew:
             while kept and self.exchange.post(worker + 1, kept[0]):
                 kept.popleft()
         messages = self.exchange.receive()
-        for head, _ in messages:
-            kind, worker, value = pickle.loads(head)
-            if kind == "reply":
-                self._replies[worker] = value
-            elif kind == "fault":
-                self.faults.append((worker, value))
-            elif kind == "error":
-                self.errors.append(value)
-            else:
-                notes, objects = value
-                self.notes += notes
-                self.objects |= objects
+        body: Any
+        for head, (body,) in messages:
+            kind, worker, number = pickle.loads(head)
+            try:
+                value = pickle.loads(body)
+            except Exception as error:
+                value = None
+                self.errors.append(
+                    RuntimeError(
+                        f"What worker {worker} sent ({kind}) cannot be read here: {type(error).__name__}: {error}. An "
+                        "info may hold an object that does not survive pickling."
+                    )
+                )
+            self._hear(kind, worker, number, value)
         return bool(messages)
+
+    def _hear(self, kind: str, worker: int, number: int, value: Any) -> None:
+        if kind == "reply":
+            if number == self._asked[worker]:
+                self._replies[worker] = value
+        elif kind == "fault":
+            self.faults.append((worker, value))
+        elif kind == "error":
+            self.errors.append(value)
+        elif value is not None:
+            notes, objects = value
+            self.notes += notes
+            self.objects |= objects
+
+    def drop(self, envs: Collection[int]) -> None:
+        """Forgets what was said of some environments."""
+        self.notes = [note for note in self.notes if note[0] not in envs]
+        self.faults = [each for each in self.faults if each[1].env not in envs]
+        self.objects = {env: each for env, each in self.objects.items() if env not in envs}
 
     # Waiting.
 
@@ -212,7 +243,8 @@ class Crew:
         """A new process in the place of one that is gone, or that is killed now."""
         self.kill(worker)
         self.receive()
-        self.forget(worker)
+        self._replies.pop(worker, None)
+        self._asked[worker] = 0
         self._kept[worker].clear()
         self._seen_beats.pop(worker, None)
         self._processes[worker] = self._start(worker)
@@ -224,10 +256,13 @@ class Crew:
         fd, self._fd = self._fd, -1
         self.exchange.abort()
         deadline = monotonic() + _GRACE_S
-        for process in self._processes:
-            if not process.wait(max(0.0, deadline - monotonic())):
+        try:
+            for process in self._processes:
+                process.wait(max(0.0, deadline - monotonic()))
+        finally:
+            for process in self._processes:
                 process.kill()
-        os.close(fd)
+            os.close(fd)
 
 
 def _payload(recruit: Recruit) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -102,7 +102,7 @@ class CrewedPool(PythonPool):
         ask: Callable[[int], None],
         ask_again: Callable[[int], None] | None = None,
         *,
-        anew: bool = False,
+        anew: Collection[int] = (),
         watches: bool = True,
     ) -> list[Any]:
         """Asks workers something; those that are lost before they answer are asked again when they are back."""
@@ -125,32 +125,33 @@ class CrewedPool(PythonPool):
         redo: Callable[[int], None],
         deadline: float | None = None,
         *,
-        anew: bool = False,
+        anew: Collection[int] = (),
         watches: bool = True,
     ) -> bool:
-        """Waits, and brings workers back that are lost on the way. `anew`: all episodes begin anyway."""
+        """Waits, and brings workers back that are lost on the way. `anew`: whose episodes begin anyway."""
         crew = self._crew
         crew.rest()
-        while True:
-            try:
-                if not crew.wait(is_done, busy, deadline, watches=watches):
-                    return False
-                break
-            except LostError as lost:
-                self._heal(lost, anew)
-                redo(lost.worker)
-            except KeyboardInterrupt:  # what the workers do now has no reader
-                self._is_interrupted, self._is_steady = True, False
-                raise
-        if crew.faults or crew.errors:
-            self._raise_faults()
+        is_through = False
+        try:
+            while not is_through:
+                try:
+                    if not crew.wait(is_done, busy, deadline, watches=watches):
+                        return False
+                    is_through = True
+                except LostError as lost:
+                    self._heal(lost, anew)
+                    redo(lost.worker)
+        except KeyboardInterrupt:
+            self._was_interrupted()
+            raise
+        self._raise_faults()
         if self.restarts:
             self._in_a_row = [0] * self.num_workers
         return True
 
     # What goes wrong.
 
-    def _heal(self, lost: LostError, anew: bool) -> None:
+    def _heal(self, lost: LostError, anew: Collection[int]) -> None:
         """A new worker in the place of one that is lost, its environments where they were if that can be."""
         worker = lost.worker
         error = self._error_of(lost)
@@ -159,10 +160,13 @@ class CrewedPool(PythonPool):
             self._is_broken, self._is_steady = error, False
             raise error
         self.restarts += 1
+        envs = self.ranges[worker]
         try:
             self._replace(worker)
-            if not anew:
-                gone = self._restored(worker) if self._rules.episode_seeds else list(self.ranges[worker])
+            self._crew.drop([env for env in envs if self._board.finished[env] == 0])  # it is done again
+            others = [env for env in envs if env not in anew and self._is_reset[env]]
+            if others:
+                gone = self._restored(worker, others) if self._rules.episode_seeds else others
                 self._crew.ask(worker, "lose", gone, str(error).partition(" Make a new pool")[0])
             self._raise_faults()
         except LostError as again:
@@ -179,12 +183,23 @@ class CrewedPool(PythonPool):
             crew.ask(worker, "install", self._runner)
         self._raise_faults()
 
+    def _was_interrupted(self) -> None:
+        """By Ctrl-C, at any place: what the workers do now has no reader."""
+        self._is_interrupted, self._is_steady = True, False
+
     def _recover(self) -> None:
         """Ends what the workers were in the middle of when the caller was interrupted."""
-        if not self._is_interrupted or self.closed:
+        if not self._is_interrupted or self.closed or self._is_broken is not None:
             return
-        for worker in range(self.num_workers):
-            self._replace(worker)
+        self._is_reset[:] = False
+        self._crew.errors.clear()
+        self._crew.faults.clear()
+        try:
+            for worker in range(self.num_workers):
+                self._replace(worker)
+        except LostError as lost:
+            self._is_broken = self._error_of(lost)
+            raise self._is_broken from None
         self._drop_finished()
         self._in_flight[:] = self._is_interrupted = False
 
@@ -193,19 +208,22 @@ class CrewedPool(PythonPool):
         self._board.pending[:] = 0
         self._board.finished[:] = 0
         self._board.tally.clear()
+        self._drop_notes()
+
+    def _drop_notes(self) -> None:
         self._crew.notes.clear()
         self._crew.objects.clear()
 
-    def _restored(self, worker: int) -> list[int]:
+    def _restored(self, worker: int, envs: list[int]) -> list[int]:
         """Those environments of a new worker that could not be brought to where they were."""
-        envs, rows = self.ranges[worker], self._rows
-        records = []
+        rows = self._rows
+        records = {}
         for env in envs:
             if self._where:
                 own = self._where[env]
             else:
                 own = {"hash": fingerprint(rows.observation(env), self._form.leaves), "state": None, "obs": None}
-            records.append({**self._log.record(env), **own})
+            records[env] = {**self._log.record(env), **own}
         there = self._new_rows()
         lost: list[int] = self._crew.ask(worker, "restore", records, there.place, watches=True)
         rows.take_over(there, np.array([env for env in envs if env not in lost], np.int64))
@@ -223,21 +241,19 @@ class CrewedPool(PythonPool):
 
     def _raise_faults(self) -> None:
         """Of several, that of the first environment."""
-        if self._crew.errors:
-            errors, self._crew.errors = self._crew.errors, []
-            self._crew.faults.clear()
+        crew = self._crew
+        if crew.errors:
+            errors, crew.errors = crew.errors, []
+            crew.faults.clear()
             raise errors[0]
-        if not self._crew.faults:
+        if not crew.faults:
             return
-        worker, fault = min(self._crew.faults, key=lambda each: each[1].env)
-        for _, each in self._crew.faults:
-            if each.env >= 0:
-                self._is_reset[each.env] = self._in_flight[each.env] = False
-                if hasattr(self, "_board"):
-                    self._board.finished[each.env] = 0
-        self._crew.faults.clear()
-        self._crew.notes.clear()
-        raise env_error(self._settings.name, fault, worker, self._crew.pid(worker))
+        worker, fault = min(crew.faults, key=lambda each: each[1].env)
+        failed = [each.env for _, each in crew.faults if each.env >= 0]
+        crew.drop(failed)
+        crew.faults.clear()
+        self._is_reset[failed] = self._in_flight[failed] = self._is_steady = False
+        raise env_error(self._settings.name, fault, worker, crew.pid(worker))
 
     def _require_open(self) -> None:
         super()._require_open()
@@ -253,10 +269,15 @@ class CrewedPool(PythonPool):
         crew = self._crew
         if crew.objects:
             for env in [env for env in which if env in crew.objects]:
-                rows.objects[env] = crew.objects.pop(env)
+                given = crew.objects.pop(env)
+                rows.objects[env] = self._rows.objects[env] if given is None else given  # of a worker that is new
         if not crew.notes:
             return []
         wanted = set(which)
         taken = [note for note in crew.notes if note[0] in wanted]
+        if self._form.leaves is None:
+            for env, info in taken:
+                if "final_obs" in info and info["final_obs"] is None:
+                    info["final_obs"] = self._rows.objects[env]
         crew.notes = [note for note in crew.notes if note[0] not in wanted]
         return sorted(taken, key=lambda note: note[0])

@@ -13,11 +13,11 @@ from raceway.errors import EnvError
 def env_error(name: str, fault: Fault, worker: int | None = None, pid: int = 0) -> EnvError:
     """An environment raised: which, where, in what, with its traceback."""
     where = "" if worker is None else f" in worker {worker} (process {pid})"
-    when = f"step {fault.step} of its episode" if fault.doing.startswith("step") else fault.doing
-    if "," in fault.doing:
-        when += fault.doing[fault.doing.index(",") :]
+    doing, comma, more = fault.doing.partition(",")
+    when = (f"step {fault.step} of its episode" if doing == "step" else doing) + comma + more
+    who = f"Environment {fault.env}" if fault.env >= 0 else "A worker"
     return EnvError(
-        f"Environment {fault.env} of {name}{where} raised {fault.error}\n"
+        f"{who} of {name}{where} raised {fault.error}\n"
         f"during {when}. Where it happened:\n\n{_indented(fault.traceback)}\n\n"
         'To stop there with a debugger, use lane="inline". To go on without that episode, use on_error="restart".',
         env=fault.env,

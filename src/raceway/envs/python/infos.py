@@ -10,6 +10,12 @@ import numpy as np
 _NUMBERS = (int, float, bool)
 
 
+class Why(str):
+    """Why an environment was made anew. Its own infos may have a `fault` too, which is something else."""
+
+    __slots__ = ()
+
+
 def collected(notes: Iterable[tuple[int, dict[str, Any]]], size: int) -> dict[str, Any]:
     """One dict for all: an array per key, and a mask `_key` of the environments that have it."""
     infos: dict[str, Any] = {}
@@ -20,10 +26,8 @@ def collected(notes: Iterable[tuple[int, dict[str, Any]]], size: int) -> dict[st
 
 def fault_in(info: dict[str, Any]) -> bool:
     """Whether it tells of an environment that was made anew."""
-    if "fault" in info:
-        return True
     last = info.get("final_info")
-    return isinstance(last, dict) and "fault" in last
+    return isinstance(info.get("fault"), Why) or (isinstance(last, dict) and isinstance(last.get("fault"), Why))
 
 
 def _merge(infos: dict[str, Any], info: dict[str, Any], row: int, size: int) -> None:

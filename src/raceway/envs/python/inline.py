@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -43,6 +44,7 @@ class InlinePool(PythonPool):
         self._runner: Any = None
         self._all = list(range(self.num_envs))
         self._ready: deque[tuple[int, Notes]] = deque()
+        self._failed: deque[FaultError] = deque()
         self._describe(describe(self._stage))
 
     @property
@@ -109,14 +111,24 @@ class InlinePool(PythonPool):
 
     def _start_reset(self, seeds: list[int | None]) -> None:
         for env, seed in enumerate(seeds):
-            self._ready.append((env, self._tried(self._stage.reset, [env], [seed], None, self._rows)))
+            self._do(env, partial(self._stage.reset, [env], [seed], None, self._rows))
 
     def _start(self, actions: Any, which: np.ndarray) -> None:
         rows = self._rows
         for env, action in zip(which.tolist(), self._actions.each(actions), strict=True):
-            self._ready.append((env, self._tried(self._stage.step, [env], [action], rows, rows)))
+            self._do(env, partial(self._stage.step, [env], [action], rows, rows))
+
+    def _do(self, env: int, do: Callable[[], Notes]) -> None:
+        try:
+            self._ready.append((env, do()))
+        except FaultError as error:
+            self._failed.append(error)
 
     def _finished(self, count: int, timeout: float | None) -> tuple[np.ndarray, Notes]:
+        if self._failed:
+            error = self._failed.popleft()
+            self._in_flight[error.fault.env - self._stage.first] = False
+            self._fail(error)
         if len(self._ready) < count:  # nothing happens while this waits
             raise TimeoutError(f"{len(self._ready)} environments are ready, a batch takes {count}.")
         taken = sorted((self._ready.popleft() for _ in range(count)), key=lambda each: each[0])
@@ -124,6 +136,7 @@ class InlinePool(PythonPool):
 
     def _drop_flying(self) -> None:
         self._ready.clear()
+        self._failed.clear()
 
     def _marks(self) -> list[Record]:
         return [mark(self._stage, index, self._rows) for index in range(self.num_envs)]

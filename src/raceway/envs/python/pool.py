@@ -24,7 +24,6 @@ from raceway.envs.python.infos import collected, fault_in
 from raceway.envs.python.restoring import EpisodeLog, Record
 from raceway.envs.python.rows import Form, Rows
 from raceway.envs.python.stage import Maker, Notes, Rules
-from raceway.errors import EnvError
 
 Result = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 
@@ -172,7 +171,13 @@ class PythonPool(VectorEnv):
                 )
             rows.take_over(self._rows, np.flatnonzero(~mask))
         which = list(range(self.num_envs)) if mask is None else np.flatnonzero(mask).tolist()
-        notes = self._reset_some(which, [seeds[index] for index in which], options, rows)
+        try:
+            notes = self._reset_some(which, [seeds[index] for index in which], options, rows)
+        except BaseException:
+            self._is_reset[which] = self._is_steady = False
+            self._next_seeds = seeds
+            self._drop_notes()
+            raise
         if self._rules.episode_seeds and mask is None and None not in seeds:
             self._log.begin([int(each) for each in seeds if each is not None])
         self._has_begun(np.array(which))
@@ -188,8 +193,11 @@ class PythonPool(VectorEnv):
         rows = self._fresh_rows()
         try:
             notes = self._step_all(given, rows, self._rows)
-        except EnvError:  # some have stepped and some have not
+        except BaseException as error:  # some have stepped and some have not
             self._is_reset[:] = self._is_steady = False
+            self._drop_notes()
+            if not isinstance(error, Exception):
+                self._was_interrupted()
             raise
         self._hand_over(rows)
         infos = collected(notes, self.num_envs) if notes else {}
@@ -296,13 +304,12 @@ class PythonPool(VectorEnv):
         lost = self._restore(records, rows)
         self._log.load(records)
         self.faults = np.array(state["faults"], np.int64)
+        self._rows, self._is_given_away = rows, False
+        self._has_begun(np.arange(self.num_envs))
         if lost:
             self._log.begin_next(lost)
             notes = self._reset_some(lost, [None] * len(lost), None, rows)
             self.lost_infos = collected(notes, self.num_envs)
-        self._has_begun(np.arange(self.num_envs))
-        self._hand_over(rows)
-        self._is_given_away = False
         return lost
 
     def record(self, actions: Any, ended: np.ndarray) -> None:
@@ -323,6 +330,12 @@ class PythonPool(VectorEnv):
 
     def _recover(self) -> None:
         """From a call that was interrupted, where that takes something."""
+
+    def _was_interrupted(self) -> None:
+        """Called then."""
+
+    def _drop_notes(self) -> None:
+        """Forgets what was said of a step that failed."""
 
     def _require_open(self) -> None:
         if self.closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from raceway.envs.python.inline import one_each
 from raceway.envs.python.restoring import Record
 from raceway.envs.python.rows import Rows
 from raceway.envs.python.stage import Notes
+from raceway.errors import EnvError
 from raceway.loans import lend
 
 _ANY = -(1 << 60)
@@ -58,13 +60,14 @@ class ProcessPool(CrewedPool):
         def ask(worker: int) -> None:
             self._crew.tell(worker, "reset", *by_worker[worker], options, rows.place)
 
-        self._have_done(by_worker, ask, anew=True)
+        self._have_done(by_worker, ask, anew=which)
         return self._taken_notes(rows, which)
 
     def _step_all(self, actions: Any, rows: Rows, before: Rows) -> Notes:
         self._require_open()
         board, crew = self._board, self._crew
         self._put_actions(actions, range(self.num_envs))
+        self._where = []
         self._number += 1
         number, done = self._number, board.done
         board.places[0], board.places[1] = rows.place, before.place
@@ -118,12 +121,15 @@ class ProcessPool(CrewedPool):
         board.places[0] = self._rows.place
         board.pending[which] = what
         homes = self._home[which]
-        for worker in {int(homes[0]), int(homes[-1])} if self.num_workers <= 2 else set(homes.tolist()):
+        for worker in set(homes.tolist()):
             self._wake(worker)
 
     def _wake_successor(self, worker: int) -> None:
         if self._async_seeds:
             self._send_seeds(worker)
+        envs = slice(self.ranges[worker].start, self.ranges[worker].stop)
+        left = self._in_flight[envs] & (self._board.finished[envs] == 0)
+        self._board.pending[envs] = np.where(left, np.where(self._is_resetting[envs], RESET, STEP), 0)
         self._wake(worker)
 
     def _wake(self, worker: int) -> None:
@@ -155,11 +161,14 @@ class ProcessPool(CrewedPool):
         return self._board.tally.done > _ANY and int(np.count_nonzero(self._board.finished)) >= count
 
     def _flying_workers(self) -> list[int]:
-        return np.unique(self._home[np.flatnonzero(self._in_flight & (self._board.finished == 0))]).tolist()
+        flying = self._in_flight & (self._board.finished == 0)
+        flying[[fault.env for _, fault in self._crew.faults if fault.env >= 0]] = False
+        return np.unique(self._home[np.flatnonzero(flying)]).tolist()
 
     def _drop_flying(self) -> None:
-        if self._is_broken is None:
+        with contextlib.suppress(EnvError):  # of what is dropped
             self._get_through(lambda: not self._flying_workers(), self._flying_workers, self._wake_successor)
+        self._require_open()
         self._drop_finished()
 
     # Runs.
@@ -180,16 +189,17 @@ class ProcessPool(CrewedPool):
         restarts = self._rules.restarts
         if restarts and not self._where:
             self._where = self._marks()
-        self._crew.tell_all("args", args)
+        everyone = range(self.num_workers)
+        self._crew.lend(everyone, "args", args)
 
         def ask(worker: int) -> None:
             self._crew.tell(worker, "run", progress[worker], self._rows.place, restarts)
 
         def ask_again(worker: int) -> None:
-            self._crew.tell(worker, "args", args)
+            self._crew.lend([worker], "args", args)
             ask(worker)
 
-        replies = self._have_done(range(self.num_workers), ask, ask_again)
+        replies = self._have_done(everyone, ask, ask_again)
         for envs, (_, faults, marks) in zip(self.ranges, replies, strict=True):
             self.faults[envs.start : envs.stop] += faults
             if restarts:
@@ -206,10 +216,12 @@ class ProcessPool(CrewedPool):
 
         def ask(worker: int) -> None:
             envs = self.ranges[worker]
-            self._crew.tell(worker, "restore", records[envs.start : envs.stop], rows.place)
+            self._crew.tell(worker, "restore", {env: records[env] for env in envs}, rows.place)
 
         self._where = []
-        return [env for reply in self._have_done(range(self.num_workers), ask, anew=True) for env in reply]
+        return [
+            env for reply in self._have_done(range(self.num_workers), ask, anew=range(self.num_envs)) for env in reply
+        ]
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """A method or attribute of every environment."""

@@ -111,19 +111,19 @@ def mark(stage: Stage, index: int, rows: Rows) -> Record:
 def restore(stage: Stage, index: int, record: Record, action_space: Space, rows: Rows) -> bool:
     """Brings an environment to where its record was made; False if it does not get there."""
     env = stage.envs[index]
-    stage.bases[index], stage.numbers[index] = int(record["base"]), int(record["number"])
     actions = record["actions"]
+    steps = len(actions[0]) if actions else 0
+    stage.settle(index, int(record["base"]), int(record["number"]), steps)
     try:
         obs, _ = env.reset(seed=episode_seed(int(record["base"]), int(record["number"])))
         if record["state"] is not None:
             env_state.load(env, record["state"])
             for array, leaf in zip(rows.leaves, record["obs"], strict=True):
                 array[index] = leaf
-            stage.lengths[index] = len(actions[0]) if actions else 0
             return True
         if actions is None:
             return False
-        for step in range(len(actions[0]) if actions else 0):
+        for step in range(steps):
             stage.called(index)
             obs, _, terminated, truncated, _ = env.step(tree_of(action_space, (leaf[step] for leaf in actions)))
             if terminated or truncated:
@@ -131,5 +131,4 @@ def restore(stage: Stage, index: int, record: Record, action_space: Space, rows:
         rows.writer()(index, obs)
     except Exception:
         return False
-    stage.lengths[index] = len(actions[0]) if actions else 0
     return fingerprint(rows.observation(index), rows.form.leaves) == record["hash"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import traceback
+from bdb import BdbQuit
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from raceway._core import PythonSteps
+from raceway.envs.python.infos import Why
 from raceway.envs.python.rows import Rows
 
 Notes = list[tuple[int, dict[str, Any]]]
@@ -118,8 +120,6 @@ class Stage:
     def step(self, which: list[int], actions: list[Any], rows: Rows, before: Rows) -> Notes:
         """Steps them in order. `before`: where their last observations are."""
         notes: Notes = []
-        if self.beats is not None:
-            self.beats[0] += 1
         if rows.steps is None:
             one = rows.leaves[0] if rows.is_one_array else None
             flags = rows.rewards, rows.terminated, rows.truncated
@@ -217,6 +217,8 @@ class Stage:
                 seed = episode_seed(base, self.numbers[index])
             elif seed is None and index in self._new and base is not None:
                 seed = episode_seed(base, self.faults[index])  # it has no generator yet, and none by chance is wanted
+            if self.lengths[index] > 0:
+                self._in_a_row[index] = 0
             self.lengths[index] = 0
             try:
                 obs, info = self.envs[index].reset(seed=seed, options=options)
@@ -225,7 +227,7 @@ class Stage:
                     raise TypeError(f"reset() gave a {type(info).__name__} as info, where a dict is expected")
             except (Exception, SystemExit) as error:
                 self._failed(index, "reset", error)
-                notes.append((index, {"fault": f"{type(error).__name__}: {error}"}))
+                notes.append((index, {"fault": Why(f"{type(error).__name__}: {error}")}))
                 seed = None
                 continue
             self._new.discard(index)
@@ -237,6 +239,8 @@ class Stage:
 
     def _failed(self, index: int, doing: str, error: BaseException) -> None:
         """Makes the environment anew, if that is the rule, and has helped before."""
+        if isinstance(error, BdbQuit):
+            raise error  # somebody has left the debugger
         if self.lengths[index] > 0:
             self._in_a_row[index] = 0
         self._in_a_row[index] += 1
@@ -260,11 +264,11 @@ class Stage:
         """Ends an episode that cannot go on: truncated, with the last observation there is."""
         rows.rewards[index], rows.terminated[index], rows.truncated[index] = 0.0, False, True
         if self.rules.autoreset is AutoresetMode.SAME_STEP:
-            notes.append((index, {"final_obs": before.observation(index), "final_info": {"fault": why}}))
+            notes.append((index, {"final_obs": before.observation(index), "final_info": {"fault": Why(why)}}))
             self._begin(index, None, None, rows.writer(), notes)
             return
         rows.take_over(before, np.array([index]))
-        notes.append((index, {"fault": why}))
+        notes.append((index, {"fault": Why(why)}))
         self._special[index] = self.rules.autoreset is AutoresetMode.NEXT_STEP
 
     def lose_episodes(self, which: Iterable[int], why: str) -> None:
@@ -274,6 +278,14 @@ class Stage:
             self._new.add(index)
             self._broken[index] = why
             self._special[index] = True
+
+    def settle(self, index: int, base: int, number: int, length: int) -> None:
+        """An environment was brought to where it is, in this episode."""
+        self.bases[index], self.numbers[index], self.lengths[index] = base, number, length
+        self._special[index] = False
+        self._in_a_row[index] = 0
+        self._broken.pop(index, None)
+        self._new.discard(index)
 
     def close(self) -> None:
         """Whatever they raise: all are closed."""

@@ -6,15 +6,15 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
-import cloudpickle
 import numpy as np
 
 from raceway._core import Exchange, Patience, die_with_parent, usable_cpus
+from raceway.encoding import dumps
 from raceway.envs.python.actions import ActionReader
 from raceway.envs.python.board import RESET, Board, SharedUnpickler
 from raceway.envs.python.crew import Recruit
@@ -23,9 +23,9 @@ from raceway.envs.python.inline import InlinePool, called, describe
 from raceway.envs.python.pool import PoolSettings
 from raceway.envs.python.restoring import Record, mark, restore
 from raceway.envs.python.rows import Form, Rows
-from raceway.envs.python.stage import FaultError, Notes, Stage, fault_of
+from raceway.envs.python.stage import Fault, FaultError, Notes, Stage, fault_of
 
-_SPIN_US = 200.0
+_SPIN_US = 1000.0
 _AT_ONCE_NS = 400_000
 """How long the first of some environments may wait for the others, to be told together with them."""
 
@@ -37,15 +37,9 @@ class Line:
         self._exchange = exchange
         self._worker = exchange.host - 1
 
-    def say(self, kind: str, value: Any) -> None:
-        message = kind, self._worker, value
-        try:
-            head = pickle.dumps(message, protocol=5)
-            if b"__main__" in head:  # whose classes have no module that another process could find them in
-                head = cloudpickle.dumps(message, protocol=5)
-        except Exception:
-            head = cloudpickle.dumps(message, protocol=5)
-        letter = self._exchange.write(head, [], 1)
+    def say(self, kind: str, value: Any, number: int = 0) -> None:
+        """`number`: of the message that this is the reply to."""
+        letter = self._exchange.write(pickle.dumps((kind, self._worker, number)), [dumps(value)], 1)
         patience = Patience(0.0)
         while True:
             seen = self._exchange.now()
@@ -73,6 +67,8 @@ class Worker:
         self._runner: Any = None
         self._args: tuple[Any, ...] = ()
         self._last_order = self._last_sent = 0
+        self._question = 0
+        """The number of the message that is being answered."""
         self._at_once = 1
         """How many environments are stepped before that is told."""
 
@@ -128,16 +124,25 @@ class Worker:
     def _hear(self) -> bool:
         messages = self._exchange.receive()
         for head, parts in messages:
-            name, *arguments = SharedUnpickler(self._exchange, head, parts).load()
-            try:
-                getattr(self, f"on_{name}")(*arguments)
-            except FaultError as error:
-                self._line.say("fault", error.fault)
-                self._line.say("reply", None)
-            except (Exception, SystemExit) as error:
-                self._line.say("error", sendable(error, self._exchange.host - 1))
-                self._line.say("reply", None)
+            self._answer(head, parts)
         return bool(messages)
+
+    def _answer(self, head: bytes, parts: Sequence[Any]) -> None:
+        worker = self._exchange.host - 1
+        self._question += 1  # as the pool counts them, should this one not be readable
+        try:
+            number, name, *arguments = SharedUnpickler(self._exchange, head, parts).load()
+            self._question = number[worker] if isinstance(number, dict) else number
+            getattr(self, f"on_{name}")(*arguments)
+        except FaultError as error:
+            self._line.say("fault", error.fault)
+            self._reply(None)
+        except (Exception, SystemExit) as error:
+            self._line.say("error", sendable(error, worker))
+            self._reply(None)
+
+    def _reply(self, value: Any) -> None:
+        self._line.say("reply", value, self._question)
 
     def _rows(self, place: int) -> Rows:
         """Of its own environments; others' are not seen."""
@@ -162,7 +167,9 @@ class Worker:
         place, before = self._places
         rows, last = self._rows(place), self._rows(before)
         which = self._all
-        self._tell(partial(self._stage.step, which, self._taken(which), rows, last), which, rows)
+        _, fault = self._told(partial(self._stage.step, which, self._taken(which), rows, last), which, rows)
+        if fault is not None:
+            self._line.say("fault", fault)
         self._done[0] = self._last_order
         self._board.tally.add(self._count)
 
@@ -177,29 +184,30 @@ class Worker:
             some = waiting[pending[waiting] == pending[waiting[0]]][: self._at_once].tolist()
             start = perf_counter_ns()
             if resets:
-                seeds = [self._seeds[index] for index in some]
-                some = self._tell(partial(self._stage.reset, some, seeds, None, rows), some, rows)
+                do = partial(self._stage.reset, some, [self._seeds[index] for index in some], None, rows)
             else:
-                some = self._tell(partial(self._stage.step, some, self._taken(some), rows, rows), some, rows)
+                do = partial(self._stage.step, some, self._taken(some), rows, rows)
+            done, fault = self._told(do, some, rows)
             now = perf_counter_ns()
-            pending[some] = 0
-            self._board.finished[self._own][some] = now
-            self._board.tally.add(len(some))
+            # One that failed never counts as finished: the pool hears of it by its fault alone.
+            pending[done if fault is None else [*done, fault.env - self._recruit.first]] = 0
+            self._board.finished[self._own][done] = now
+            self._board.tally.add(len(done))
+            if fault is not None:
+                self._line.say("fault", fault)
             self._at_once = max(1, min(2 * self._at_once, _AT_ONCE_NS * len(some) // (now - start + 1)))
             any_done = True
         return any_done
 
-    def _tell(self, do: Callable[[], Notes], which: list[int], rows: Rows) -> list[int]:
-        """Does something, and passes on what cannot be written in rows. Those that it was done with."""
+    def _told(self, do: Callable[[], Notes], which: list[int], rows: Rows) -> tuple[list[int], Fault | None]:
+        """Does something, and passes on what cannot be written in rows. Whom it was done with, and who failed."""
         try:
-            notes = do()
+            self._pass_on(do(), which, rows)
         except FaultError as error:
-            which = which[: which.index(error.fault.env - self._recruit.first) + 1]
-            self._pass_on(error.notes, which, rows)
-            self._line.say("fault", error.fault)
-            return which
-        self._pass_on(notes, which, rows)
-        return which
+            done = which[: which.index(error.fault.env - self._recruit.first)]
+            self._pass_on(error.notes, done, rows)
+            return done, error.fault
+        return which, None
 
     def _pass_on(self, notes: Notes, which: Sequence[int], rows: Rows) -> None:
         first = self._recruit.first
@@ -211,13 +219,13 @@ class Worker:
             self._line.say("notes", (told, objects))
         except Exception as error:  # something in it does not travel
             env = first + (notes[0][0] if notes else which[0])
-            self._line.say("fault", fault_of(env, "sending its infos to the pool", 0, error))
+            raise FaultError(fault_of(env, "sending its infos to the pool", 0, error)) from error
 
     # Messages.
 
     def on_set_up(self, *arguments: Any) -> None:
         self.set_up(*arguments)
-        self._line.say("reply", None)
+        self._reply(None)
 
     def on_again(self, last_order: int) -> None:
         """The order after that one is still to be done."""
@@ -230,34 +238,35 @@ class Worker:
         rows = self._rows(place)
         local = [env - self._recruit.first for env in which]
         self._pass_on(self._stage.reset(local, seeds, options, rows), local, rows)
-        self._line.say("reply", None)
+        self._reply(None)
 
     def on_seeds(self, seeds: list[int | None]) -> None:
         self._seeds = seeds
 
     def on_call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._line.say("reply", [called(env, name, args, kwargs) for env in self._stage.envs])
+        self._reply([called(env, name, args, kwargs) for env in self._stage.envs])
 
     def on_set_attr(self, name: str, values: Sequence[Any]) -> None:
         for env, value in zip(self._stage.envs, values[self._own], strict=True):
             env.set_wrapper_attr(name, value)
-        self._line.say("reply", None)
+        self._reply(None)
 
     def on_marks(self, place: int) -> None:
-        self._line.say("reply", self._marks(self._rows(place)))
+        self._reply(self._marks(self._rows(place)))
 
     def _marks(self, rows: Rows) -> list[Record]:
         return [mark(self._stage, index, rows) for index in range(self._count)]
 
-    def on_restore(self, records: Sequence[Record], place: int) -> None:
-        rows = self._rows(place)
+    def on_restore(self, records: Mapping[int, Record], place: int) -> None:
+        rows, first = self._rows(place), self._recruit.first
         space = self._stage.envs[0].action_space
-        lost = [i for i, record in enumerate(records) if not restore(self._stage, i, record, space, rows)]
-        self._line.say("reply", [self._recruit.first + index for index in lost])
+        self._reply(
+            [env for env, record in records.items() if not restore(self._stage, env - first, record, space, rows)]
+        )
 
     def on_lose(self, which: Sequence[int], why: str) -> None:
         self._stage.lose_episodes([env - self._recruit.first for env in which], why)
-        self._line.say("reply", None)
+        self._reply(None)
 
     def on_install(self, runner: bytes) -> None:
         self._runner = pickle.loads(runner)
@@ -265,7 +274,7 @@ class Worker:
         settings = PoolSettings(recruit.name, recruit.makers, recruit.rules, writes_log=False)
         self._inline = InlinePool(settings, recruit.first, self._stage, self._exchange.host - 1)
         self._runner.open(self._inline, recruit.first)
-        self._line.say("reply", None)
+        self._reply(None)
 
     def on_args(self, args: tuple[Any, ...]) -> None:
         self._args = args
@@ -279,7 +288,7 @@ class Worker:
         after = self._runner.run(progress, *self._args)
         self._args = ()
         rows.take_over(self._inline.rows, np.arange(self._count))
-        self._line.say("reply", (after, self._inline.faults - faults, self._marks(rows) if marks else None))
+        self._reply((after, self._inline.faults - faults, self._marks(rows) if marks else None))
 
     def close(self) -> None:
         """Closes the environments."""
