@@ -174,30 +174,38 @@ class Worker:
         self._board.tally.add(self._count)
 
     def _step_pending(self) -> bool:
-        """Some after the other, told as soon as they are done: somebody may wait for them. Whether there were any."""
+        """All that wait, in turns, so that none is passed over for ever. Whether there were any."""
         pending, any_done = self._board.pending[self._own], False
-        rows = self._rows(self._places[0])
         while len(waiting := np.flatnonzero(pending.copy())):  # the pool writes to it meanwhile
             if self._actions.leaves is None or pending[waiting[0]] == RESET:
                 self._hear()  # actions and seeds come as messages
-            resets = pending[waiting[0]] == RESET
-            some = waiting[pending[waiting] == pending[waiting[0]]][: self._at_once].tolist()
-            start = perf_counter_ns()
-            if resets:
-                do = partial(self._stage.reset, some, [self._seeds[index] for index in some], None, rows)
-            else:
-                do = partial(self._stage.step, some, self._taken(some), rows, rows)
-            done, fault = self._told(do, some, rows)
-            now = perf_counter_ns()
-            # One that failed never counts as finished: the pool hears of it by its fault alone.
-            pending[done if fault is None else [*done, fault.env - self._recruit.first]] = 0
-            self._board.finished[self._own][done] = now
-            self._board.tally.add(len(done))
-            if fault is not None:
-                self._line.say("fault", fault)
-            self._at_once = max(1, min(2 * self._at_once, _AT_ONCE_NS * len(some) // (now - start + 1)))
+            queue = waiting.tolist()
+            while queue:
+                kinds = pending[queue[: self._at_once]]
+                alike = len(kinds) if (kinds == kinds[0]).all() else int(np.argmax(kinds != kinds[0]))
+                queue = queue[self._step_some(queue[:alike], pending) :]
             any_done = True
         return any_done
+
+    def _step_some(self, some: list[int], pending: np.ndarray) -> int:
+        """Steps or resets them, and tells it at once: somebody may wait for them. How many it has dealt with."""
+        rows = self._rows(self._places[0])
+        start = perf_counter_ns()
+        if pending[some[0]] == RESET:
+            do = partial(self._stage.reset, some, [self._seeds[index] for index in some], None, rows)
+        else:
+            do = partial(self._stage.step, some, self._taken(some), rows, rows)
+        done, fault = self._told(do, some, rows)
+        now = perf_counter_ns()
+        # One that failed never counts as finished: the pool hears of it by its fault alone.
+        dealt_with = done if fault is None else [*done, fault.env - self._recruit.first]
+        pending[dealt_with] = 0
+        self._board.finished[self._own][done] = now
+        self._board.tally.add(len(done))
+        if fault is not None:
+            self._line.say("fault", fault)
+        self._at_once = max(1, min(2 * self._at_once, _AT_ONCE_NS * len(some) // (now - start + 1)))
+        return len(dealt_with)
 
     def _told(self, do: Callable[[], Notes], which: list[int], rows: Rows) -> tuple[list[int], Fault | None]:
         """Does something, and passes on what cannot be written in rows. Whom it was done with, and who failed."""
