@@ -74,7 +74,7 @@ def _in_cpp(speed: EnvSpeed) -> str:
     if speed.step_s >= _CHEAP_S or speed.cpu_share < 0.5:
         return ""
     return (
-        "Python itself takes most of so short a step: in C++ it may be a hundred times as fast. "
+        "Python itself takes most of so short a step: in C++ it would be many times as fast. "
         "raceway new native-env NAME writes a template."
     )
 

@@ -211,8 +211,8 @@ class CrewedPool(PythonPool):
         self._drop_notes()
 
     def _drop_notes(self) -> None:
-        self._crew.notes.clear()
-        self._crew.objects.clear()
+        for said in (self._crew.notes, self._crew.objects, self._crew.faults, self._crew.errors):
+            said.clear()
 
     def _restored(self, worker: int, envs: list[int]) -> list[int]:
         """Those environments of a new worker that could not be brought to where they were."""
@@ -244,8 +244,7 @@ class CrewedPool(PythonPool):
         crew = self._crew
         if crew.errors:
             errors, crew.errors = crew.errors, []
-            crew.faults.clear()
-            raise errors[0]
+            raise errors[0]  # faults there may be besides are told by the next call
         if not crew.faults:
             return
         worker, fault = min(crew.faults, key=lambda each: each[1].env)

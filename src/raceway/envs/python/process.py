@@ -18,7 +18,6 @@ from raceway.envs.python.inline import one_each
 from raceway.envs.python.restoring import Record
 from raceway.envs.python.rows import Rows
 from raceway.envs.python.stage import Notes
-from raceway.errors import EnvError
 from raceway.loans import lend
 
 _ANY = -(1 << 60)
@@ -166,7 +165,7 @@ class ProcessPool(CrewedPool):
         return np.unique(self._home[np.flatnonzero(flying)]).tolist()
 
     def _drop_flying(self) -> None:
-        with contextlib.suppress(EnvError):  # of what is dropped
+        with contextlib.suppress(Exception):  # of what is dropped
             self._get_through(lambda: not self._flying_workers(), self._flying_workers, self._wake_successor)
         self._require_open()
         self._drop_finished()
