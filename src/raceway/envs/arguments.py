@@ -124,6 +124,32 @@ def timeout_of(value: Any) -> float | None:
     return float(value)
 
 
+def env_ids_of(env_ids: Any, num_envs: int) -> np.ndarray:
+    """Numbers of environments, each once; None: all of them."""
+    if env_ids is None:
+        return np.arange(num_envs)
+    which = np.asarray(env_ids)
+    if which.ndim != 1 or which.dtype.kind not in "iu" or not len(which):
+        raise ValueError(f"env_ids must be a list of whole numbers, not {env_ids!r}.")
+    is_rising = bool((which[1:] > which[:-1]).all())  # as `recv` gives them
+    outside = which[[0, -1]] if is_rising else which
+    if ((outside < 0) | (outside >= num_envs)).any():
+        first = int(which[np.argmax((which < 0) | (which >= num_envs))])
+        raise ValueError(f"env_ids has {first}: there are 0 to {num_envs - 1}.")
+    if not is_rising and len(np.unique(which)) < len(which):
+        raise ValueError(f"env_ids names an environment twice: {which.tolist()}. Send one action to each.")
+    return which.astype(np.int64, copy=False)
+
+
+def subject(which: np.ndarray) -> str:
+    """`environment 3 has`, or `environments 3, 4 and 7 more have`: those that are marked."""
+    envs = np.flatnonzero(which).tolist()
+    if len(envs) == 1:
+        return f"environment {envs[0]} has"
+    named = ", ".join(map(str, envs[:3]))
+    return f"environments {named}{f' and {len(envs) - 3} more' if len(envs) > 3 else ''} have"
+
+
 def reset_mask_of(options: dict[str, Any] | None, num_envs: int) -> np.ndarray | None:
     """Takes the mask out of `options`, checked as Gymnasium checks it."""
     if options is None:

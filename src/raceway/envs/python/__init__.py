@@ -13,8 +13,9 @@ from raceway.envs.arguments import autoreset_mode
 from raceway.envs.catalog import flag, positive
 from raceway.envs.python.inline import InlinePool
 from raceway.envs.python.makers import makers_of
-from raceway.envs.python.pool import PoolSettings, PythonPool
+from raceway.envs.python.pool import PythonPool
 from raceway.envs.python.process import ProcessPool
+from raceway.envs.python.settings import PoolSettings
 from raceway.envs.python.stage import Rules
 from raceway.names import did_you_mean
 

@@ -13,9 +13,10 @@ from raceway.envs.python.board import Board, size_of
 from raceway.envs.python.crew import Crew, LostError, Recruit
 from raceway.envs.python.faults import env_error, hung_error, lost_error
 from raceway.envs.python.leaves import fingerprint
-from raceway.envs.python.pool import PoolSettings, PythonPool
+from raceway.envs.python.pool import PythonPool
 from raceway.envs.python.restoring import Record
 from raceway.envs.python.rows import Rows
+from raceway.envs.python.settings import PoolSettings
 from raceway.envs.python.stage import Notes, difference
 
 _MOST_IN_A_ROW = 5

@@ -11,9 +11,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from raceway.envs.python.faults import env_error
-from raceway.envs.python.pool import Description, PoolSettings, PythonPool
+from raceway.envs.python.pool import PythonPool
 from raceway.envs.python.restoring import Record, mark, restore
 from raceway.envs.python.rows import Rows
+from raceway.envs.python.settings import Description, PoolSettings
 from raceway.envs.python.stage import FaultError, Notes, Stage
 
 

@@ -6,52 +6,24 @@ import contextlib
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from gymnasium import Space
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from raceway.envs.arguments import reset_mask_of, seed_list, timeout_of
+from raceway.envs.arguments import env_ids_of, reset_mask_of, seed_list, subject, timeout_of
 from raceway.envs.catalog import flag, positive
 from raceway.envs.python.actions import ActionReader
 from raceway.envs.python.counts import EpisodeCounts
 from raceway.envs.python.infos import collected, fault_in
 from raceway.envs.python.restoring import EpisodeLog, Record
 from raceway.envs.python.rows import Form, Rows
-from raceway.envs.python.stage import Maker, Notes, Rules
+from raceway.envs.python.settings import Description, PoolSettings
+from raceway.envs.python.stage import Notes
 
 Result = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class PoolSettings:
-    """What a pool of Python environments is made of."""
-
-    name: str
-    makers: Sequence[Maker]
-    rules: Rules
-    spec: EnvSpec | None = None
-    batch_size: int | None = None
-    seed: int | Sequence[int | None] | None = None
-    record_episodes: bool = False
-    copy: bool = True
-    writes_log: bool = True
-    """False: somebody else writes down what is done in its episodes."""
-
-
-@dataclass(frozen=True)
-class Description:
-    """What an environment says about itself."""
-
-    observation_space: Space
-    action_space: Space
-    metadata: dict[str, Any]
-    render_mode: str | None
 
 
 class PythonPool(VectorEnv):
@@ -166,7 +138,7 @@ class PythonPool(VectorEnv):
         if mask is not None:
             if not (self._is_reset | mask).all():
                 raise ResetNeeded(
-                    f"reset_mask leaves out what has no observation yet: {_subject(~self._is_reset & ~mask)} not been "
+                    f"reset_mask leaves out what has no observation yet: {subject(~self._is_reset & ~mask)} not been "
                     "reset. Call reset() without a mask first."
                 )
             rows.take_over(self._rows, np.flatnonzero(~mask))
@@ -226,9 +198,9 @@ class PythonPool(VectorEnv):
     def send(self, actions: Any, env_ids: Any = None) -> None:
         """Starts a step of the environments in `env_ids` (None: all of them, in order), one action for each."""
         self._require_open()
-        which = self._env_ids(env_ids)
+        which = env_ids_of(env_ids, self.num_envs)
         if not self._is_reset[which].all():
-            raise ResetNeeded(f"{_subject(~self._is_reset)} not been reset. Call reset() or async_reset() first.")
+            raise ResetNeeded(f"{subject(~self._is_reset)} not been reset. Call reset() or async_reset() first.")
         if (twice := self._in_flight[which]).any():
             raise RuntimeError(
                 f"environment {int(which[np.argmax(twice)])} has an action already and must be received first. Send "
@@ -346,7 +318,7 @@ class PythonPool(VectorEnv):
             return
         self._require_open()
         if not self._is_reset.all():
-            raise ResetNeeded(f"{_subject(~self._is_reset)} not been reset. Call reset() first.")
+            raise ResetNeeded(f"{subject(~self._is_reset)} not been reset. Call reset() first.")
         if self._in_flight.any():
             raise RuntimeError(
                 f"{call} while {int(self._in_flight.sum())} environments are in flight: recv() them first, or call "
@@ -358,7 +330,7 @@ class PythonPool(VectorEnv):
     def _require_no_end(self, which: Any) -> None:
         if self._rules.autoreset is AutoresetMode.DISABLED and self._ended[which].any():
             raise ResetNeeded(
-                f"{_subject(self._ended)} ended an episode and autoreset is disabled. Call "
+                f"{subject(self._ended)} ended an episode and autoreset is disabled. Call "
                 "reset(options={'reset_mask': terminated | truncated}) first."
             )
 
@@ -367,22 +339,6 @@ class PythonPool(VectorEnv):
             self._next_seeds = seed_list(seed, self.num_envs)
         seeds, self._next_seeds = self._next_seeds, None
         return [None] * self.num_envs if seeds is None else seeds
-
-    def _env_ids(self, env_ids: Any) -> np.ndarray:
-        if env_ids is None:
-            return np.arange(self.num_envs)
-        which = np.asarray(env_ids)
-        if which.dtype == np.int64 and which.ndim == 1 and len(which) and (which[1:] > which[:-1]).all():
-            is_known = which[0] >= 0 and which[-1] < self.num_envs  # rising, as `recv` gives them
-            if is_known:
-                return which
-        if which.ndim != 1 or which.dtype.kind not in "iu" or not len(which):
-            raise ValueError(f"env_ids must be a list of whole numbers, not {env_ids!r}.")
-        if (outside := (which < 0) | (which >= self.num_envs)).any():
-            raise ValueError(f"env_ids has {int(which[np.argmax(outside)])}: there are 0 to {self.num_envs - 1}.")
-        if len(np.unique(which)) < len(which):
-            raise ValueError(f"env_ids names an environment twice: {which.tolist()}. Send one action to each.")
-        return which.astype(np.int64)
 
     def _fresh_rows(self) -> Rows:
         return self._rows if self._reuses else self._new_rows()
@@ -420,12 +376,3 @@ class PythonPool(VectorEnv):
         for env, info in notes:
             if fault_in(info):
                 self.faults[env] += 1
-
-
-def _subject(which: np.ndarray) -> str:
-    """`environment 3 has`, or `environments 3, 4 and 7 more have`."""
-    envs = np.flatnonzero(which).tolist()
-    if len(envs) == 1:
-        return f"environment {envs[0]} has"
-    named = ", ".join(map(str, envs[:3]))
-    return f"environments {named}{f' and {len(envs) - 3} more' if len(envs) > 3 else ''} have"

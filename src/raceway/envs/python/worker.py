@@ -20,9 +20,9 @@ from raceway.envs.python.board import RESET, Board, SharedUnpickler
 from raceway.envs.python.crew import Recruit
 from raceway.envs.python.faults import sendable
 from raceway.envs.python.inline import InlinePool, called, describe
-from raceway.envs.python.pool import PoolSettings
 from raceway.envs.python.restoring import Record, mark, restore
 from raceway.envs.python.rows import Form, Rows
+from raceway.envs.python.settings import PoolSettings
 from raceway.envs.python.stage import Fault, FaultError, Notes, Stage, fault_of
 
 _SPIN_US = 1000.0
