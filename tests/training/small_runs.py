@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from raceway.algos.rollout import Episodes, Rollout
 from raceway.graph import Input, Reactor, reaction
 from raceway.training.environments import EnvSource
 from raceway.training.learner import Progress
-from raceway.training.programs import Setup, Training, build
+from raceway.training.programs import Setup, Training, build, training_sampler
 from raceway.training.resolve import resolve
 
 SMALL = {"num_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8), "preset": False}
@@ -80,3 +81,15 @@ def values_of(training: Training, setup: Setup, obs: np.ndarray) -> np.ndarray:
     weights = training.learner.current
     algorithm = setup.algorithm()
     return np.asarray(algorithm.value(weights.params, weights.scaling, obs))
+
+
+def collected(env: Any, rounds: int = 3, **settings: Any) -> list[tuple[Rollout, Episodes]]:
+    """Rounds under the weights of the beginning."""
+    setup = set_up(env, **settings)
+    training = build(setup, None)
+    sampler = training_sampler(setup, training.layout)
+    sampler.open()
+    try:
+        return [sampler.collect(training.learner.current, round_, np.empty) for round_ in range(rounds)]
+    finally:
+        sampler.close()

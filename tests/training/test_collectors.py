@@ -14,26 +14,13 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import batch_space
 
 import raceway
-from raceway.algos.rollout import Episodes, Rollout
 from raceway.algos.spaces import flatten
 from raceway.errors import EnvError, SettingError
 from raceway.training.actor import JaxActor
 from raceway.training.native_actor import NativeActor
 from raceway.training.programs import build, training_sampler
 from tests.training.probes import Choices, Everything, Forever, Probe
-from tests.training.small_runs import SMALL, run, set_up
-
-
-def collected(env: Any, rounds: int = 2, **settings: Any) -> list[tuple[Rollout, Episodes]]:
-    """Rounds under the weights of the beginning."""
-    setup = set_up(env, **settings)
-    training = build(setup, None)
-    sampler = training_sampler(setup, training.layout)
-    sampler.open()
-    try:
-        return [sampler.collect(training.learner.current, round_, np.empty) for round_ in range(rounds)]
-    finally:
-        sampler.close()
+from tests.training.small_runs import SMALL, collected, run, set_up
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1", "Blackjack-v1", "FrozenLake-v1", "Taxi-v3", "Hopper-v5"])

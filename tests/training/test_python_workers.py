@@ -21,21 +21,9 @@ from raceway.training.central import CentralSampler
 from raceway.training.process_sampler import ProcessSampler
 from raceway.training.programs import build, training_sampler
 from tests.training.probes import Choices, Everything, Imports, MaskedWalk, Probe, Staircase, Unsteady, Walk
-from tests.training.small_runs import SMALL, chain, random_delays, set_up
+from tests.training.small_runs import SMALL, chain, collected, random_delays, set_up
 
 ROLLOUT = ("actions", "rewards", "terminated", "truncated", "log_probs", "values", "final_values")
-
-
-def collected(env: Any, rounds: int = 3, **settings: Any) -> list[tuple[Rollout, Episodes]]:
-    """Rounds under the weights of the beginning."""
-    setup = set_up(env, **settings)
-    training = build(setup, None)
-    sampler = training_sampler(setup, training.layout)
-    sampler.open()
-    try:
-        return [sampler.collect(training.learner.current, round_, np.empty) for round_ in range(rounds)]
-    finally:
-        sampler.close()
 
 
 def assert_same(ours: list[tuple[Rollout, Episodes]], theirs: list[tuple[Rollout, Episodes]]) -> None:

@@ -344,7 +344,7 @@ def test_an_environments_own_info_named_fault_is_no_fault(lane: str, telling: An
 
 
 def test_in_training_an_environments_own_info_named_fault_is_no_fault() -> None:
-    from tests.training.test_collectors import collected
+    from tests.training.small_runs import collected
 
     for lane in LANES:
         ((_, episodes),) = collected(Telling, rounds=1, lane=lane, collector="central")

@@ -56,7 +56,7 @@ class Crew:
 
     def __init__(self, recruits: Sequence[Recruit], timeout_s: float | None) -> None:
         self.faults: list[tuple[int, Fault]] = []
-        self.errors: list[Exception] = []
+        self.errors: list[tuple[int, Exception]] = []
         """What went wrong in a worker beside environments, such as in a runner."""
         self.notes: list[tuple[int, dict[str, Any]]] = []
         self.objects: dict[int, Any] = {}
@@ -154,12 +154,11 @@ class Crew:
                 value = pickle.loads(body)
             except Exception as error:
                 value = None
-                self.errors.append(
-                    RuntimeError(
-                        f"What worker {worker} sent ({kind}) cannot be read here: {type(error).__name__}: {error}. An "
-                        "info may hold an object that does not survive pickling."
-                    )
+                why = RuntimeError(
+                    f"What worker {worker} sent ({kind}) cannot be read here: {type(error).__name__}: {error}. An info "
+                    "may hold an object that does not survive pickling."
                 )
+                self.errors.append((worker, why))
             self._hear(kind, worker, number, value)
         return bool(messages)
 
@@ -170,7 +169,7 @@ class Crew:
         elif kind == "fault":
             self.faults.append((worker, value))
         elif kind == "error":
-            self.errors.append(value)
+            self.errors.append((worker, value))
         elif value is not None:
             notes, objects = value
             self.notes += notes

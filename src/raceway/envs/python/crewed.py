@@ -241,11 +241,11 @@ class CrewedPool(PythonPool):
         return lost_error(name, worker, self.ranges[worker], lost.how, at)
 
     def _raise_faults(self) -> None:
-        """Of several, that of the first environment."""
+        """Of several, that of the first worker or environment, whoever was quicker."""
         crew = self._crew
         if crew.errors:
-            errors, crew.errors = crew.errors, []
-            raise errors[0]  # faults there may be besides are told by the next call
+            (_, error), crew.errors = min(crew.errors, key=lambda each: each[0]), []
+            raise error  # faults there may be besides are told by the next call
         if not crew.faults:
             return
         worker, fault = min(crew.faults, key=lambda each: each[1].env)
