@@ -10,7 +10,7 @@ import gymnasium
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from raceway.envs import user_native
-from raceway.envs.catalog import tasks
+from raceway.envs.catalog import find_task, tasks
 from raceway.envs.native import NativePool
 from raceway.names import did_you_mean
 
@@ -66,7 +66,8 @@ def make(
             pictures: width, height, camera_id, camera_name, default_camera_config, max_geom, visual_options.
     """
     if lane not in ("auto", *LANES):
-        raise ValueError(f"No lane {lane!r}.{did_you_mean(str(lane), LANES)} There are: auto, {', '.join(LANES)}.")
+        near = did_you_mean(lane, LANES) if isinstance(lane, str) else ""
+        raise ValueError(f"No lane {lane!r}.{near} There are: auto, {', '.join(LANES)}.")
     if isinstance(id, VectorEnv):
         return _as_it_is(id, num_envs)
     shared: dict[str, Any] = {
@@ -83,6 +84,8 @@ def make(
     native = _native_id(id)
     if lane == "native" and native is None and not isinstance(id, str):
         raise ValueError(f"lane='native' runs environments written in C++, not {id!r}. Use 'process' or 'inline'.")
+    if native is None and isinstance(id, str) and ":" not in id and id not in gymnasium.registry:
+        find_task(id)  # which says what there is
     if lane == "native" or (lane == "auto" and native is not None):
         return _native(native or id, 1 if num_envs is None else num_envs, render_mode, shared, kwargs)
     if render_mode is not None:

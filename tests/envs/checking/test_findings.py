@@ -149,7 +149,6 @@ def test_right_ones_come_out_clean(make: Callable[[], gymnasium.Env]) -> None:
         (wrong.OwnState, (episodes.kept,), "observation-is-state", "note"),
         (wrong.WritesAction, (episodes.kept,), "action-changed", "note"),
         (wrong.Forgets, (state.saved,), "state-inexact", "problem"),
-        (wrong.SharesState, (state.saved,), "state-shared", "problem"),
         (wrong.ClockState, (determinism.repeated, state.saved), "state-unknown", "note"),
         (right.SlowStart, (partial(called_slow, steps_s=0.1), state.saved), "state-replay-slow", "note"),
         (hostile.ExitsAfterEnd, ALL, "exits-after-end", "note"),

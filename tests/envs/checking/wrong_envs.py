@@ -323,19 +323,6 @@ class Forgets(SavingWalk):
         return super().step(action)
 
 
-class SharesState(SavingWalk):
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        self.trail = np.zeros(1)
-        return super().reset(seed=seed)
-
-    def step(self, action: Any) -> Any:
-        self.trail += 1
-        return super().step(action)
-
-    def get_state(self) -> Any:
-        return {"place": self.place, "trail": self.trail}
-
-
 class ClockState(SavingWalk):
     """Its state is all that there is, but it reads a clock."""
 
