@@ -30,7 +30,7 @@ def test_an_unknown_id_is_refused_with_the_nearest_known_one(name: str, message:
 
 @pytest.mark.parametrize("name", [None, 3, ["CartPole-v1"], b"CartPole-v1"])
 def test_what_makes_no_environment_is_refused(name: Any) -> None:
-    with pytest.raises(ValueError, match="is no environment. Give a name .*, a callable|num_envs=2, but the list"):
+    with pytest.raises(ValueError, match=r"is no environment\. Give a name .*, a callable|num_envs=2, but the list"):
         raceway.make(name, 2)
 
 
