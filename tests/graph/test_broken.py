@@ -324,8 +324,9 @@ def test_a_run_leaves_no_process_thread_or_descriptor_behind(tmp_path):
     maps = Path("/proc/self/maps").read_text().count("memfd")
     for _ in range(3):
         run()
-    assert len(os.listdir("/proc/self/fd")) == descriptors
-    assert threading.active_count() == threads
+    # No more: what an earlier test has left may have ended meanwhile.
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
+    assert threading.active_count() <= threads
     assert Path("/proc/self/maps").read_text().count("memfd") <= maps
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert not [pid for pid in children if is_alive(int(pid))]
