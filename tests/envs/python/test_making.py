@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.error import NameNotFound
 from gymnasium.vector import SyncVectorEnv
 
 import raceway
@@ -72,7 +73,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("target", "kwargs", "message"), REFUSED, ids=[message for *_, message in REFUSED])
 def test_what_makes_no_sense_is_refused_in_words(target: Any, kwargs: dict[str, Any], message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises((ValueError, TypeError, NameNotFound), match=message):
         raceway.make(target, **({"num_envs": 2} | kwargs))
 
 

@@ -154,19 +154,11 @@ class InlinePool(PythonPool):
         self._require_open()
         return tuple(called(env, name, args, kwargs) for env in self._stage.envs)
 
-    def get_attr(self, name: str) -> tuple[Any, ...]:
-        """An attribute of every environment."""
-        return self.call(name)
-
     def set_attr(self, name: str, values: Any) -> None:
         """An attribute of every environment: a list or tuple has one value for each."""
         self._require_open()
         for env, value in zip(self._stage.envs, one_each(values, self.num_envs), strict=True):
             env.set_wrapper_attr(name, value)
-
-    def render(self) -> tuple[Any, ...] | None:
-        """A picture of each environment."""
-        return self.call("render")
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes every environment."""

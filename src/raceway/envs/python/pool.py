@@ -244,6 +244,18 @@ class PythonPool(VectorEnv):
 
     # What is known of the environments.
 
+    @abstractmethod
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """A method or attribute of every environment."""
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of every environment."""
+        return self.call(name)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """A picture of each environment."""
+        return self.call("render")
+
     def observe(self) -> Any:
         """The current observations again, as after `set_state`."""
         self._require_ready("observe()")

@@ -228,19 +228,11 @@ class ProcessPool(CrewedPool):
         replies = self._ask_all("call", name, args, kwargs)
         return tuple(result for reply in replies for result in reply)
 
-    def get_attr(self, name: str) -> tuple[Any, ...]:
-        """An attribute of every environment."""
-        return self.call(name)
-
     def set_attr(self, name: str, values: Any) -> None:
         """An attribute of every environment: a list or tuple has one value for each."""
         self._require_open()
         each = one_each(values, self.num_envs)
         self._ask_all("set_attr", name, list(each))
-
-    def render(self) -> tuple[Any, ...] | None:
-        """A picture of each environment."""
-        return self.call("render")
 
     @property
     def worker_pids(self) -> list[int]:
