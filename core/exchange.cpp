@@ -1,5 +1,6 @@
 #include "exchange.hpp"
 
+#include <algorithm>
 #include <string>
 
 namespace raceway {
@@ -159,6 +160,10 @@ bool Exchange::post(std::size_t to, Letter& letter) {
   }
   shared_->bell(to).raise_one();
   return true;
+}
+
+bool Exchange::has_mail() const {
+  return std::any_of(incoming_.begin(), incoming_.end(), [](const RingReader& ring) { return ring.has_mail(); });
 }
 
 void Exchange::receive(const std::function<void(Arrival&)>& take) {

@@ -75,6 +75,9 @@ class Exchange {
   // False if there is no room in the ring: then this host's bell rings when there is. Any thread may post.
   bool post(std::size_t to, Letter& letter);
 
+  // Whether messages lie here that have not been received.
+  bool has_mail() const;
+
   // Gives away all messages that lie here now, in order per sender. One thread at a time.
   void receive(const std::function<void(Arrival&)>& take);
 

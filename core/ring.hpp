@@ -88,6 +88,10 @@ class RingReader {
         data_(shared.ring_data(from, to)),
         size_(shared.ring_size()) {}
 
+  bool has_mail() const {
+    return control_.written.load(std::memory_order_acquire) != control_.read.load(std::memory_order_relaxed);
+  }
+
   // Gives each message that lies here now to `take`, which must copy what it needs. One during which it throws is gone.
   template <class Take>
   void drain(Take take) {

@@ -111,6 +111,7 @@ class Signal {
  private:
   bool spin(std::uint32_t seen, Clock::time_point start, Patience& patience) const {
     const auto end = start + patience.now();
+    if (end == start) return now() != seen;  // somebody may wait for this CPU
     for (auto before = start;;) {
       for (int i = 0; i < 32; ++i) {
         if (now() != seen) return true;

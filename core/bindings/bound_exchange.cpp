@@ -175,25 +175,6 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> BoundExchange::sent() {
   return counts;
 }
 
-// From the first bell to the last worker's answer without the interpreter: it may take longer to get its lock and CPU
-// back than a cheap step takes.
-bool BoundTally::call(std::int64_t number, std::int64_t wanted, Patience& patience, double timeout_s) {
-  tally_.clear();
-  tally_.want(wanted);
-  tally_.issue(number);
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_s));
-  const Unlocked unlocked;
-  for (std::size_t host = 0; host < exchange_.hosts(); ++host) {
-    if (host != host_) exchange_.ring(host);
-  }
-  while (true) {
-    const std::uint32_t seen = exchange_.bell().now();
-    if (tally_.done() >= wanted) return true;
-    if (!exchange_.bell().wait(seen, patience, deadline)) return false;
-  }
-}
-
 void bind_exchange(nb::module_& module) {
   nb::class_<Patience>(module, "Patience")
       .def(
@@ -241,8 +222,6 @@ void bind_exchange(nb::module_& module) {
       .def("take", &BoundTally::take, nb::arg("done"))
       .def("clear", &BoundTally::clear)
       .def_prop_ro("done", &BoundTally::done)
-      .def("issue", &BoundTally::issue, nb::arg("number"))
-      .def("call", &BoundTally::call, nb::arg("number"), nb::arg("wanted"), nb::arg("patience"), nb::arg("timeout_s"))
       .def_prop_ro("issued", &BoundTally::issued);
 }
 

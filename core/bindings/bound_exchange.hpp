@@ -59,13 +59,15 @@ class BoundExchange {
   std::atomic<bool> receiving_{false};
 };
 
+inline Tally& tally_at(const Exchange& exchange, std::size_t host, std::uint64_t place) {
+  return *reinterpret_cast<Tally*>(exchange.window(host, place, sizeof(Tally)).data());
+}
+
 // A tally that lies in what a host has leased, and whose bell it rings.
 class BoundTally {
  public:
   BoundTally(BoundExchange& exchange, std::size_t host, std::uint64_t place)
-      : exchange_(exchange.exchange()),
-        host_(host),
-        tally_(*reinterpret_cast<Tally*>(exchange_.window(host, place, sizeof(Tally)).data())) {}
+      : exchange_(exchange.exchange()), host_(host), tally_(tally_at(exchange_, host, place)) {}
 
   void add(std::int64_t done) {
     if (tally_.add(done)) exchange_.ring(host_);
@@ -74,8 +76,6 @@ class BoundTally {
   void take(std::int64_t done) { tally_.take(done); }
   void clear() { tally_.clear(); }
   std::int64_t done() const { return tally_.done(); }
-  void issue(std::int64_t number) { tally_.issue(number); }
-  bool call(std::int64_t number, std::int64_t wanted, Patience& patience, double timeout_s);
   std::int64_t issued() const { return tally_.issued(); }
 
  private:

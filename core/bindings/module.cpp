@@ -8,6 +8,7 @@
 #include "bound_pool.hpp"
 #include "bound_rollout.hpp"
 #include "describe.hpp"
+#include "python_orders.hpp"
 #include "python_steps.hpp"
 
 namespace nb = nanobind;
@@ -70,6 +71,7 @@ NB_MODULE(_core, module) {
       .def_prop_ro("in_flight", &BoundPool::in_flight);
 
   python::bind_exchange(module);
+  python::bind_python_orders(module);
   python::bind_python_steps(module);
   python::bind_rollout(module);
 

@@ -1,32 +1,14 @@
 #include "python_steps.hpp"
 
-#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#include <numpy/arrayobject.h>
-#include <numpy/arrayscalars.h>
+#include <nanobind/stl/optional.h>
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
-#include <string>
+
+#include "numpy_arrays.hpp"
 
 namespace raceway::python {
 namespace {
-
-PyArrayObject* as_array(PyObject* object) {
-  return reinterpret_cast<PyArrayObject*>(object);
-}
-
-// The memory of a C-contiguous, writable array of one type, with at least so many numbers.
-template <class Number>
-Number* numbers(const nb::object& object, int type, const char* name, std::size_t least) {
-  if (!PyArray_CheckExact(object.ptr())) throw std::invalid_argument(std::string(name) + " is no array.");
-  PyArrayObject* array = as_array(object.ptr());
-  if (PyArray_TYPE(array) != type || !PyArray_ISCARRAY(array) ||
-      static_cast<std::size_t>(PyArray_SIZE(array)) < least) {
-    throw std::invalid_argument(std::string(name) + " is not an array of the right type and size.");
-  }
-  return static_cast<Number*>(PyArray_DATA(array));
-}
 
 // 0 or 1; -1 if it is no truth value of Python's or NumPy's.
 int truth(PyObject* object) {
@@ -38,8 +20,8 @@ int truth(PyObject* object) {
 }  // namespace
 
 PythonSteps::PythonSteps(nb::object observations, nb::object rewards, nb::object terminated, nb::object truncated,
-                         nb::object lengths, nb::object beats, std::int64_t first)
-    : kept_{observations, rewards, terminated, truncated, lengths, beats}, first_(first) {
+                         nb::object lengths, nb::object beats, std::int64_t first, std::optional<bool> after_end)
+    : kept_{observations, rewards, terminated, truncated, lengths, beats}, first_(first), after_end_(after_end) {
   if (!PyArray_CheckExact(rewards.ptr())) throw std::invalid_argument("rewards is no array.");
   rows_ = static_cast<std::size_t>(PyArray_SIZE(as_array(rewards.ptr())));
   rewards_ = numbers<double>(rewards, NPY_FLOAT64, "rewards", rows_);
@@ -77,18 +59,23 @@ nb::object PythonSteps::run(nb::list steps, nb::list which, nb::list actions, st
     PyObject* result = PyObject_CallOneArg(step.ptr(), action.ptr());
     if (!result) throw nb::python_error();
     const nb::object held = nb::steal(result);
-    if (!write(static_cast<std::size_t>(index), result, notes.ptr())) return nb::make_tuple(place_, held);
+    bool ends = false;
+    if (!write(static_cast<std::size_t>(index), result, notes.ptr(), ends)) return nb::make_tuple(place_, held);
+    if (ends) PyByteArray_AS_STRING(special.ptr())[index] = static_cast<char>(*after_end_);
   }
   return nb::none();
 }
 
 // False, with nothing written, if this is not what a step usually gives.
-bool PythonSteps::write(std::size_t index, PyObject* result, PyObject* notes) {
+bool PythonSteps::write(std::size_t index, PyObject* result, PyObject* notes, bool& ends) {
   if (!PyTuple_CheckExact(result) || PyTuple_GET_SIZE(result) != 5) return false;
   PyObject* observation = PyTuple_GET_ITEM(result, 0);
   PyObject* reward = PyTuple_GET_ITEM(result, 1);
   PyObject* info = PyTuple_GET_ITEM(result, 4);
-  if (truth(PyTuple_GET_ITEM(result, 2)) != 0 || truth(PyTuple_GET_ITEM(result, 3)) != 0) return false;
+  const int terminated = truth(PyTuple_GET_ITEM(result, 2)), truncated = truth(PyTuple_GET_ITEM(result, 3));
+  if (terminated < 0 || truncated < 0) return false;
+  ends = terminated != 0 || truncated != 0;
+  if (ends && !after_end_) return false;
   if (!PyDict_CheckExact(info) || !PyFloat_Check(reward) || !fits(observation)) return false;  // NumPy's is a float too
   if (PyDict_GET_SIZE(info) > 0) {
     const nb::object copy = nb::steal(PyDict_Copy(info));
@@ -101,7 +88,8 @@ bool PythonSteps::write(std::size_t index, PyObject* result, PyObject* notes) {
     std::memcpy(PyArray_BYTES(as_array(observations_)) + index * size, PyArray_DATA(as_array(observation)), size);
   }
   rewards_[index] = PyFloat_AS_DOUBLE(reward);
-  terminated_[index] = truncated_[index] = 0;
+  terminated_[index] = static_cast<std::uint8_t>(terminated);
+  truncated_[index] = static_cast<std::uint8_t>(truncated);
   lengths_[index] += 1;
   return true;
 }
@@ -117,9 +105,10 @@ bool PythonSteps::fits(PyObject* observation) const {
 void bind_python_steps(nb::module_& module) {
   if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
   nb::class_<PythonSteps>(module, "PythonSteps")
-      .def(nb::init<nb::object, nb::object, nb::object, nb::object, nb::object, nb::object, std::int64_t>(),
+      .def(nb::init<nb::object, nb::object, nb::object, nb::object, nb::object, nb::object, std::int64_t,
+                    std::optional<bool>>(),
            nb::arg("observations").none(), nb::arg("rewards"), nb::arg("terminated"), nb::arg("truncated"),
-           nb::arg("lengths"), nb::arg("beats").none(), nb::arg("first"))
+           nb::arg("lengths"), nb::arg("beats").none(), nb::arg("first"), nb::arg("after_end").none())
       .def("run", &PythonSteps::run, nb::arg("steps"), nb::arg("which"), nb::arg("actions"), nb::arg("begin"),
            nb::arg("special"), nb::arg("notes"))
       .def_prop_ro("place", &PythonSteps::place);

@@ -171,8 +171,12 @@ class PythonSteps:
         lengths: np.ndarray,
         beats: np.ndarray | None,
         first: int,
+        after_end: bool | None,
     ) -> None:
-        """`beats[1]` is the environment that is being called, counted from `first`. Lengths count its steps."""
+        """`beats[1]` is the environment that is being called, counted from `first`. Lengths count its steps.
+
+        `after_end`: what `special` says of an environment whose episode has ended; None: `run` returns there.
+        """
     def run(
         self,
         steps: list[Any],
@@ -184,8 +188,8 @@ class PythonSteps:
     ) -> tuple[int, Any] | None:
         """From place `begin` of `which` on; None at its end.
 
-        Else the place of one that ended an episode or gave something unusual, and what that was, not written yet; or
-        of one that `special` marks, which was not stepped, and None.
+        Else the place of one that gave something unusual, and what that was, not written yet; or of one that
+        `special` marks, which was not stepped, and None.
         """
     @property
     def place(self) -> int:
@@ -203,12 +207,32 @@ class Tally:
     def clear(self) -> None: ...
     @property
     def done(self) -> int: ...
-    def issue(self, number: int) -> None:
-        """Tells the number of what is to be done; whoever sees it also sees what was written before."""
-    def call(self, number: int, wanted: int, patience: Patience, timeout_s: float) -> bool:
-        """Clears it, issues a number, rings all other hosts and waits; False if that takes longer than the timeout."""
     @property
-    def issued(self) -> int: ...
+    def issued(self) -> int:
+        """The number of what is to be done; whoever sees it also sees what was written before."""
+
+class Orders:
+    """Has all environments of a pool stepped by its workers, in one call."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        tally: int,
+        actions: np.ndarray | None,
+        places: np.ndarray,
+        done: np.ndarray,
+        wanted: int,
+    ) -> None:
+        """`tally`: its place. The arrays are the board's; `actions` is None if they do not lie there as one."""
+    def takes(self, actions: Any) -> bool:
+        """Whether these actions can be written down as they are."""
+    def step(
+        self, actions: np.ndarray | None, number: int, place: int, before: int, patience: Patience, timeout_s: float
+    ) -> bool | None:
+        """Gives the order of this number and waits; `actions` is None if they are written down already.
+
+        None if that takes longer than the timeout; else whether a worker has said something.
+        """
 
 def describe_tasks() -> list[dict[str, Any]]: ...
 def describe_library(path: str) -> dict[str, Any]:

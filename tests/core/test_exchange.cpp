@@ -119,7 +119,9 @@ CASE("what is sent arrives: any number of parts of any size, and heads too large
       of_sizes(1, std::vector<std::size_t>(3000, 9), 11),
   };
   for (const Message& message : messages) {
+    CHECK(!hosts[1].has_mail());
     CHECK(send(hosts[0], 1, message));
+    CHECK(hosts[1].has_mail());
     const auto arrived = received(hosts[1]);
     CHECK_EQUAL(arrived.size(), 1U);
     CHECK(arrived.at(0) == message);

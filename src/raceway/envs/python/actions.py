@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import Space
 from gymnasium.vector.utils import batch_space, iterate
 
-from raceway.envs.python.leaves import leaves_of, part_of, tree_of
+from raceway.envs.python.leaves import leaves_of, only_leaf, part_of, tree_of
 
 
 class ActionReader:
@@ -18,9 +18,22 @@ class ActionReader:
         self.space = space
         self.leaves = leaves_of(space)
         """None: actions have no fixed shape."""
+        self._one = only_leaf(self.leaves)
+        """The only leaf, if actions are plain arrays."""
 
     def read(self, actions: Any, count: int) -> Any:
-        """An array of so many rows for every leaf, of the space's own types; a list of actions if there are none."""
+        """An array of so many rows for every leaf, of the space's own types; a list of actions if there are none.
+
+        It may be the caller's own: who keeps it copies it.
+        """
+        one = self._one
+        if (
+            one is not None
+            and type(actions) is np.ndarray
+            and actions.dtype is one.dtype
+            and actions.shape == (count, *one.shape)
+        ):
+            return [actions]
         if self.leaves is None:
             given = list(iterate(batch_space(self.space, count), actions))
             if len(given) != count:
@@ -45,7 +58,7 @@ class ActionReader:
                 raise TypeError(
                     f"actions{leaf.where} is {array.dtype}, which does not fit in the action space's {leaf.dtype}."
                 )
-            arrays.append(np.array(array, leaf.dtype))
+            arrays.append(np.asarray(array, leaf.dtype))
         return arrays
 
     def split(self, actions: Any) -> list[np.ndarray]:
@@ -53,9 +66,10 @@ class ActionReader:
         return [np.asarray(part_of(actions, leaf.path), leaf.dtype) for leaf in self.leaves or ()]
 
     def each(self, given: Any) -> list[Any]:
-        """What `read` gave, one action per environment."""
+        """What `read` gave, one action per environment, which may keep it."""
         if self.leaves is None:
             return given
-        if len(self.leaves) == 1 and not self.leaves[0].path:
-            return list(given[0])
-        return [tree_of(self.space, (leaf[row] for leaf in given)) for row in range(len(given[0]))]
+        own = [leaf.copy() for leaf in given]
+        if self._one is not None:
+            return list(own[0])
+        return [tree_of(self.space, (leaf[row] for leaf in own)) for row in range(len(own[0]))]

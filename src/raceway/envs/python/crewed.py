@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 
+from raceway._core import Orders
 from raceway.envs.python.board import Board, size_of
 from raceway.envs.python.crew import Crew, LostError, Recruit
 from raceway.envs.python.faults import env_error, hung_error, lost_error
-from raceway.envs.python.leaves import fingerprint
+from raceway.envs.python.leaves import fingerprint, only_leaf
 from raceway.envs.python.pool import PythonPool
 from raceway.envs.python.restoring import Record
 from raceway.envs.python.rows import Rows
@@ -87,6 +88,10 @@ class CrewedPool(PythonPool):
         self._board_place = self._place_of(self._board_memory)
         self._board = Board(self._crew.exchange, self._board_place, self.num_envs, self.num_workers, leaves)
         self._crew.beats = self._board.beats
+        board = self._board
+        # Actions of several leaves, or of no fixed shape, are put there one by one.
+        actions = board.actions[0] if only_leaf(leaves) is not None else None
+        self._orders = Orders(self._crew.exchange, self._board_place, actions, board.places, board.done, self.num_envs)
         self._number = 0
         self._ask_all("set_up", self._board_place, self.num_envs, self.num_workers, 0)
 

@@ -162,6 +162,7 @@ class InlinePool(PythonPool):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes every environment."""
+        self._is_steady = False
         if hasattr(self, "_stage"):
             self._stage.close()
 

@@ -39,6 +39,11 @@ def leaves_of(space: Space) -> list[Leaf] | None:
         return None
 
 
+def only_leaf(leaves: Sequence[Leaf] | None) -> Leaf | None:
+    """The leaf of a space that is one array; None if it is something else."""
+    return leaves[0] if leaves and not leaves[0].path else None
+
+
 class _NoFixedShapeError(Exception):
     pass
 

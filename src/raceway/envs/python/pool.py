@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,9 @@ from raceway.envs.python.restoring import EpisodeLog, Record
 from raceway.envs.python.rows import Form, Rows
 from raceway.envs.python.settings import Description, PoolSettings
 from raceway.envs.python.stage import Notes
+
+_MOST_ROWS = 4
+"""Rows to be used again: a caller has those of the last step, and often of the one before."""
 
 Result = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 
@@ -55,8 +59,9 @@ class PythonPool(VectorEnv):
         self._is_resetting = np.zeros(self.num_envs, bool)
         """Whether what is in flight is a reset."""
         self._is_steady = False
-        """Whether all have been reset and none is in flight: quickly known."""
+        """Whether it is open, all have been reset and none is in flight: quickly known."""
         self._counts = EpisodeCounts(self.num_envs) if flag("record_episodes", settings.record_episodes) else None
+        self._notes_ends = self._counts is not None or self._rules.autoreset is AutoresetMode.DISABLED
 
     def _describe(self, described: Description) -> None:
         self.spec = self._settings.spec
@@ -68,6 +73,8 @@ class PythonPool(VectorEnv):
         self._form = Form(self.single_observation_space, self.num_envs)
         self._actions = ActionReader(self.single_action_space)
         self._rows = self._new_rows()
+        self._handed_out: deque[Rows] = deque(maxlen=_MOST_ROWS)
+        """Rows that the caller was given, and may have let go of."""
         self._is_given_away = False
         """Whether the caller has arrays over the rows."""
 
@@ -153,14 +160,16 @@ class PythonPool(VectorEnv):
         if self._rules.episode_seeds and mask is None and None not in seeds:
             self._log.begin([int(each) for each in seeds if each is not None])
         self._has_begun(np.array(which))
-        self._hand_over(rows)
+        self._rows, self._is_given_away = rows, not self._reuses
         infos = collected(notes, self.num_envs)
         self._count_faults(notes)
-        return rows.observations(), infos
+        return rows.views()[0], infos
 
     def step(self, actions: Any) -> Result:
         """Steps every environment: (observations, rewards, terminated, truncated, infos)."""
-        self._require_ready("step()")
+        # Where a step is cheap every call here counts: a worker had this CPU, and left little of it in the caches.
+        if not self._is_steady:
+            self._require_ready("step()")
         given = self._actions.read(actions, self.num_envs)
         rows = self._fresh_rows()
         try:
@@ -171,15 +180,16 @@ class PythonPool(VectorEnv):
             if not isinstance(error, Exception):
                 self._was_interrupted()
             raise
-        self._hand_over(rows)
-        infos = collected(notes, self.num_envs) if notes else {}
+        self._rows, self._is_given_away = rows, not self._reuses
+        infos: dict[str, Any] = {}
         if notes:
+            infos = collected(notes, self.num_envs)
             self._count_faults(notes)
         if self._writes_log:
             self._write_down(given)
-        if self._counts is not None or self._rules.autoreset is AutoresetMode.DISABLED:
+        if self._notes_ends:
             self._note_ends(np.arange(self.num_envs), rows.rewards, rows.terminated | rows.truncated, infos)
-        return rows.observations(), rows.rewards, rows.terminated, rows.truncated, infos
+        return *rows.views(), infos
 
     def async_reset(self) -> None:
         """Starts a reset of every environment; `recv` returns them as they are ready."""
@@ -236,7 +246,7 @@ class PythonPool(VectorEnv):
             infos = collected([(position[env], info) for env, info in notes], len(which))
             self._count_faults(notes)
         observations, rewards, terminated, truncated = self._rows.some(which)
-        if self._counts is not None or self._rules.autoreset is AutoresetMode.DISABLED:
+        if self._notes_ends:
             self._note_ends(which, rewards, terminated | truncated, infos)
         self._is_resetting[which] = False
         infos["env_id"] = which
@@ -326,7 +336,7 @@ class PythonPool(VectorEnv):
             raise ClosedEnvironmentError("this pool is closed. Make a new one.")
 
     def _require_ready(self, call: str) -> None:
-        if self._is_steady and not self.closed:
+        if self._is_steady:
             return
         self._require_open()
         if not self._is_reset.all():
@@ -353,10 +363,16 @@ class PythonPool(VectorEnv):
         return [None] * self.num_envs if seeds is None else seeds
 
     def _fresh_rows(self) -> Rows:
-        return self._rows if self._reuses else self._new_rows()
-
-    def _hand_over(self, rows: Rows) -> None:
-        self._rows, self._is_given_away = rows, not self._reuses
+        """Rows to write to: such as the caller has let go of, if there are any."""
+        if self._reuses:
+            return self._rows
+        for rows in self._handed_out:
+            if rows is not self._rows and rows.is_free():
+                return rows
+        rows = self._new_rows()
+        if self._form.leaves is not None:
+            self._handed_out.append(rows)
+        return rows
 
     def _keep_rows(self) -> None:
         """Rows that environments may write to at any time: none that the caller has."""
@@ -382,7 +398,7 @@ class PythonPool(VectorEnv):
     def _write_down(self, given: Any) -> None:
         if self._actions.leaves is not None:
             ended = self._rows.terminated | self._rows.truncated
-            self._log.add([leaf[None] for leaf in given], ended[None])
+            self._log.add([leaf[None].copy() for leaf in given], ended[None])
 
     def _count_faults(self, notes: Iterable[tuple[int, dict[str, Any]]]) -> None:
         for env, info in notes:

@@ -63,20 +63,30 @@ class ProcessPool(CrewedPool):
         return self._taken_notes(rows, which)
 
     def _step_all(self, actions: Any, rows: Rows, before: Rows) -> Notes:
-        self._require_open()
-        board, crew = self._board, self._crew
-        self._put_actions(actions, range(self.num_envs))
+        crew, orders = self._crew, self._orders
+        if not crew.is_ours:
+            self._require_open()
+        given = actions[0] if len(actions) == 1 and orders.takes(actions[0]) else None
+        if given is None:
+            self._put_actions(actions, range(self.num_envs))
         self._where = []
         self._number += 1
-        number, done = self._number, board.done
-        board.places[0], board.places[1] = rows.place, before.place
-        if not board.tally.call(number, self.num_envs, crew.patience, _QUICK_S) or not (done == number).all():
+        is_told = orders.step(given, self._number, rows.place, before.place, crew.patience, _QUICK_S)
+        if is_told is False:
+            return []
+        return self._carried_out(is_told, actions, rows)
+
+    def _carried_out(self, is_told: bool | None, actions: Any, rows: Rows) -> Notes:
+        """An order that is not carried out yet, or of which a worker has something to say."""
+        if is_told is None:
+            number, done = self._number, self._board.done
             self._get_through(
-                lambda: board.tally.done > _ANY and bool((done == number).all()),
+                lambda: self._board.tally.done > _ANY and bool((done == number).all()),
                 lambda: np.flatnonzero(done.copy() != number).tolist(),
                 partial(self._step_again, actions),
             )
-        elif crew.receive():
+        else:
+            self._crew.receive()
             self._raise_faults()
         return self._taken_notes(rows, range(self.num_envs))
 
@@ -241,5 +251,6 @@ class ProcessPool(CrewedPool):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the workers. A step under way is waited for, two seconds at most."""
+        self._is_steady = False
         if hasattr(self, "_crew"):
             self._crew.close()

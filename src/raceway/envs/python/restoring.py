@@ -128,7 +128,7 @@ def restore(stage: Stage, index: int, record: Record, action_space: Space, rows:
             obs, _, terminated, truncated, _ = env.step(tree_of(action_space, (leaf[step] for leaf in actions)))
             if terminated or truncated:
                 return False
-        rows.writer()(index, obs)
+        rows.write(index, obs)
     except Exception:
         return False
     return fingerprint(rows.observation(index), rows.form.leaves) == record["hash"]

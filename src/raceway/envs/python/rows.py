@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from gymnasium import Space
 from gymnasium.vector.utils import concatenate, create_empty_array
 
 from raceway._core import PythonSteps
-from raceway.envs.python.leaves import Leaf, leaves_of, part_of, tree_of, write
+from raceway.envs.python.leaves import Leaf, leaves_of, only_leaf, part_of, tree_of, write
 
 _ALIGN = 64
+
+Writer = Callable[[int, Any], None]
 
 
 class Form:
@@ -37,42 +40,30 @@ class Form:
     def over(self, memory: np.ndarray) -> Rows:
         """Rows in memory of that size."""
         arrays = [np.ndarray(shape, dtype, memory, offset) for shape, dtype, offset in self._places]
-        return Rows(self, arrays)
+        return Rows(self, arrays, memory)
 
     def new(self) -> Rows:
-        """Rows in memory of their own."""
-        return Rows(self, [np.empty(shape, dtype) for shape, dtype, _ in self._places])
+        """Rows in memory of this process."""
+        return self.over(np.empty(max(1, self.size), np.uint8))
 
 
 class Rows:
     """Arrays of the leaves of observations, of rewards and of flags."""
 
-    def __init__(self, form: Form, arrays: Sequence[np.ndarray]) -> None:
+    def __init__(self, form: Form, arrays: Sequence[np.ndarray], memory: np.ndarray | None = None) -> None:
+        """`memory`: what the arrays are views of, and nothing else is yet."""
         self.form = form
-        self.is_one_array = form.leaves is not None and len(form.leaves) == 1 and not form.leaves[0].path
+        self._memory = memory
+        self._free_count = 2 + len(arrays)  # references: ours, that of each array, and the argument of who counts them
+        self.is_one_array = only_leaf(form.leaves) is not None
         self.steps: PythonSteps | None = None
         """What steps environments into these rows, once they have been."""
         self.place = 0
         """Where in shared memory they lie."""
         *self.leaves, self.rewards, self.terminated, self.truncated = arrays
         self.objects: list[Any] = [] if form.leaves is not None else [None] * form.rows
-
-    def writer(self) -> Callable[[int, Any], None]:
-        """What puts an observation in its row: looked up once for many."""
-        leaves = self.form.leaves
-        if leaves is None:
-            return self.objects.__setitem__
-        if self.is_one_array:
-            return _array_writer(leaves[0], self.leaves[0])
-        return self._write_parts
-
-    def _write_parts(self, row: int, observation: Any) -> None:
-        for leaf, target in zip(self.form.leaves or (), self.leaves, strict=True):
-            try:
-                part = part_of(observation, leaf.path)
-            except (KeyError, IndexError, TypeError):
-                raise ValueError(f"the observation lacks {leaf.where}, which its space has.") from None
-            write(leaf, target, row, part, "the observation")
+        self.write = _writer(form.leaves, self.leaves, self.objects)
+        """Puts an observation in its row."""
 
     def observation(self, row: int) -> Any:
         """One environment's, as it would give it: a copy."""
@@ -81,11 +72,18 @@ class Rows:
         rows = (target[row].copy() if target.ndim > 1 else target[row] for target in self.leaves)
         return tree_of(self.form.space, rows)
 
-    def observations(self) -> Any:
-        """All of them, as Gymnasium batches them."""
+    def views(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """Observations, as Gymnasium batches them, rewards and flags: arrays for a caller to have."""
+        flags = self.rewards[...], self.terminated[...], self.truncated[...]
         if self.form.leaves is None:
-            return self._joined(self.objects)
-        return tree_of(self.form.space, iter(self.leaves))
+            return self._joined(self.objects), *flags
+        if self.is_one_array:
+            return self.leaves[0][...], *flags
+        return tree_of(self.form.space, (leaf[...] for leaf in self.leaves)), *flags
+
+    def is_free(self) -> bool:
+        """Whether nobody has such an array any more. Every view of one, and of that, refers to the memory itself."""
+        return getrefcount(self._memory) == self._free_count
 
     def some(self, which: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         """Copies of some rows: observations, rewards and flags."""
@@ -106,7 +104,25 @@ class Rows:
             self.objects[row] = other.objects[row]
 
 
-def _array_writer(leaf: Leaf, target: np.ndarray) -> Callable[[int, Any], None]:
+def _writer(leaves: Sequence[Leaf] | None, targets: Sequence[np.ndarray], objects: list[Any]) -> Writer:
+    # None of them refers to the rows: with those, their memory must go at once.
+    if leaves is None:
+        return objects.__setitem__
+    if (only := only_leaf(leaves)) is not None:
+        return _array_writer(only, targets[0])
+
+    def put(row: int, observation: Any) -> None:
+        for leaf, target in zip(leaves, targets, strict=True):
+            try:
+                part = part_of(observation, leaf.path)
+            except (KeyError, IndexError, TypeError):
+                raise ValueError(f"the observation lacks {leaf.where}, which its space has.") from None
+            write(leaf, target, row, part, "the observation")
+
+    return put
+
+
+def _array_writer(leaf: Leaf, target: np.ndarray) -> Writer:
     dtype, shape = leaf.dtype, leaf.shape
 
     def put(row: int, observation: Any) -> None:

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode
 
 from raceway._core import PythonSteps
 from raceway.envs.python.infos import Why
-from raceway.envs.python.rows import Rows
+from raceway.envs.python.rows import Rows, Writer
 
 Notes = list[tuple[int, dict[str, Any]]]
 """The infos that environments gave, if any, in the order in which they came."""
@@ -87,6 +87,9 @@ class Stage:
         count = len(makers)
         self._special = bytearray(count)
         """Which environments are not simply stepped, but begin an episode instead."""
+        is_same_step = rules.autoreset is AutoresetMode.SAME_STEP
+        self._after_end = None if is_same_step else rules.autoreset is AutoresetMode.NEXT_STEP
+        """What that says of one whose episode has ended; None: the next has begun already."""
         self._broken: dict[int, str] = {}
         """Environments whose episode is lost, and why: it ends with their next step."""
         self.lengths = np.zeros(count, np.int64)
@@ -123,7 +126,7 @@ class Stage:
         if rows.steps is None:
             one = rows.leaves[0] if rows.is_one_array else None
             flags = rows.rewards, rows.terminated, rows.truncated
-            rows.steps = PythonSteps(one, *flags, self.lengths, self.beats, self.first)
+            rows.steps = PythonSteps(one, *flags, self.lengths, self.beats, self.first, self._after_end)
         place = 0
         while place < len(which):
             try:
@@ -157,10 +160,10 @@ class Stage:
                 self._cut_off(index, self._broken.pop(index), rows, before, notes)
             else:
                 rows.rewards[index], rows.terminated[index], rows.truncated[index] = 0.0, False, False
-                self._begin(index, None, None, rows.writer(), notes)
+                self._begin(index, None, None, rows.write, notes)
             return
         obs, reward, terminated, truncated, info = result
-        rows.writer()(index, obs)
+        rows.write(index, obs)
         rows.rewards[index], rows.terminated[index], rows.truncated[index] = reward, terminated, truncated
         if not isinstance(info, dict):
             raise TypeError(f"step() gave a {type(info).__name__} as info, where a dict is expected")
@@ -169,7 +172,7 @@ class Stage:
         if terminated or truncated:
             if self.rules.autoreset is AutoresetMode.SAME_STEP:
                 notes.append((index, {"final_obs": _own(obs), "final_info": info}))
-                self._begin(index, None, None, rows.writer(), notes)
+                self._begin(index, None, None, rows.write, notes)
                 return
             self._special[index] = self.rules.autoreset is AutoresetMode.NEXT_STEP
         if info:
@@ -180,7 +183,7 @@ class Stage:
     ) -> Notes:
         """Begins episodes; an environment without a seed goes on with what it has."""
         notes: Notes = []
-        put = rows.writer()
+        put = rows.write
         for index, seed in zip(which, seeds, strict=True):
             self.called(index)
             self._broken.pop(index, None)
@@ -205,7 +208,7 @@ class Stage:
         index: int,
         seed: int | None,
         options: dict[str, Any] | None,
-        put: Callable[[int, Any], None],
+        put: Writer,
         notes: Notes,
     ) -> None:
         """An episode; if that fails and environments are restarted, in a new environment."""
@@ -265,7 +268,7 @@ class Stage:
         rows.rewards[index], rows.terminated[index], rows.truncated[index] = 0.0, False, True
         if self.rules.autoreset is AutoresetMode.SAME_STEP:
             notes.append((index, {"final_obs": before.observation(index), "final_info": {"fault": Why(why)}}))
-            self._begin(index, None, None, rows.writer(), notes)
+            self._begin(index, None, None, rows.write, notes)
             return
         rows.take_over(before, np.array([index]))
         notes.append((index, {"fault": Why(why)}))

@@ -146,20 +146,20 @@ class Worker:
 
     def _rows(self, place: int) -> Rows:
         """Of its own environments; others' are not seen."""
-        if place not in self._known:
+        if (known := self._known.get(place)) is None:
             if len(self._known) > 64:
                 self._known.clear()
             whole = self._form.over(self._exchange.window(0, place, max(1, self._form.size)))
             arrays = [*whole.leaves, whole.rewards, whole.terminated, whole.truncated]
-            self._known[place] = Rows(self._own_form, [array[self._own] for array in arrays])
-        return self._known[place]
+            known = self._known[place] = Rows(self._own_form, [array[self._own] for array in arrays])
+        return known
 
     def _taken(self, which: Sequence[int]) -> list[Any]:
-        """The actions of some environments, as they lie on the board: copied, since they may be kept."""
+        """The actions of some environments, as they lie on the board."""
         if self._actions.leaves is None:
             return [self._loose.pop(index, None) for index in which]  # a successor has none, and needs none
         if len(which) == self._count:
-            return self._actions.each([leaf[self._own].copy() for leaf in self._board.actions])
+            return self._actions.each([leaf[self._own] for leaf in self._board.actions])
         places = np.array(which) + self._recruit.first
         return self._actions.each([leaf[places] for leaf in self._board.actions])
 
@@ -167,9 +167,13 @@ class Worker:
         place, before = self._places
         rows, last = self._rows(place), self._rows(before)
         which = self._all
-        _, fault = self._told(partial(self._stage.step, which, self._taken(which), rows, last), which, rows)
-        if fault is not None:
-            self._line.say("fault", fault)
+        try:
+            notes = self._stage.step(which, self._taken(which), rows, last)
+            if notes or rows.objects:
+                self._pass_on(notes, which, rows)
+        except FaultError as error:
+            self._stopped_at(error, which, rows)
+            self._line.say("fault", error.fault)
         self._done[0] = self._last_order
         self._board.tally.add(self._count)
 
@@ -212,10 +216,14 @@ class Worker:
         try:
             self._pass_on(do(), which, rows)
         except FaultError as error:
-            done = which[: which.index(error.fault.env - self._recruit.first)]
-            self._pass_on(error.notes, done, rows)
-            return done, error.fault
+            return self._stopped_at(error, which, rows), error.fault
         return which, None
+
+    def _stopped_at(self, error: FaultError, which: list[int], rows: Rows) -> list[int]:
+        """Those before the one that failed, of whom all is passed on."""
+        done = which[: which.index(error.fault.env - self._recruit.first)]
+        self._pass_on(error.notes, done, rows)
+        return done
 
     def _pass_on(self, notes: Notes, which: Sequence[int], rows: Rows) -> None:
         first = self._recruit.first
