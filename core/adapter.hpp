@@ -15,7 +15,8 @@ inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-template <class Env>
+// `Checks`: whether infos are held against what spaces() names. Tasks that are built in have tests instead.
+template <class Env, bool Checks = false>
 class Adapter : public Parts<Env> {
   using Base = Parts<Env>;
 
@@ -106,7 +107,7 @@ class Adapter : public Parts<Env> {
       } else if constexpr (kNumFaults > 0) {
         batch->fault[i] = 0;
       }
-      write_rows(env, batch->obs, batch->info, i);
+      write_rows(env, batch->layout, batch->obs, batch->info, i);
       mark_info(*batch, i, wanted, false);
     });
   }
@@ -139,7 +140,7 @@ class Adapter : public Parts<Env> {
       if (Mode == RACEWAY_NEXT_STEP && episode.status == RACEWAY_ENDED) {
         begin(env, batch, i, kFallbacks.data());
         write_flags(batch, i, {0.0, false}, false);
-        write_rows(env, batch.obs, batch.info, i);
+        write_rows(env, batch.layout, batch.obs, batch.info, i);
         mark_info(batch, i, true, false);
         return;
       }
@@ -154,12 +155,12 @@ class Adapter : public Parts<Env> {
         episode.status = RACEWAY_ENDED;
         if constexpr (Recorded) record(batch, i);
         if constexpr (Mode == RACEWAY_SAME_STEP) {
-          write_rows(env, batch.final_obs, batch.final_info, i);
+          write_rows(env, batch.layout, batch.final_obs, batch.final_info, i);
           begin(env, batch, i, kFallbacks.data());
           stepped = false;
         }
       }
-      write_rows(env, batch.obs, batch.info, i);
+      write_rows(env, batch.layout, batch.obs, batch.info, i);
       mark_info(batch, i, true, stepped);
     });
   }
@@ -169,7 +170,7 @@ class Adapter : public Parts<Env> {
       const Env& env = static_cast<const Env*>(batch->envs)[i];
       env.observe(static_cast<Scalar*>(batch->obs) + i * obs_size(env));
       if constexpr (kHasInfo) {
-        if (batch->info) env.info(InfoRow(batch->info, i));
+        if (batch->info) show_info(env, *batch, i);
       }
     }
   }
@@ -259,9 +260,16 @@ class Adapter : public Parts<Env> {
     }
   }
 
-  static void write_rows(const Env& env, void* obs, void* const* info, std::size_t i) {
+  static void write_rows(const Env& env, const raceway_layout* layout, void* obs, void* const* info, std::size_t i) {
     env.observe(static_cast<Scalar*>(obs) + i * obs_size(env));
-    if constexpr (kHasInfo) env.info(InfoRow(info, i));
+    if constexpr (kHasInfo) env.info(InfoRow(info, i, Checks ? layout : nullptr));
+  }
+
+  static void show_info(const Env& env, const raceway_batch& batch, std::size_t i) noexcept {
+    try {
+      env.info(InfoRow(batch.info, i, Checks ? batch.layout : nullptr));
+    } catch (...) {  // as every reset and step says, which is where it can be told
+    }
   }
 
   // Says which info entries a row has: none if it was left out of a reset; what it has not is zero.

@@ -253,19 +253,37 @@ inline double probability(const char* name, double value) {
   return value;
 }
 
-// Where one environment's info entries go: entry(column) is its first element.
+// Where one environment's info entries go: entry(column) is its first element. With a layout, whatever spaces() does
+// not name so is refused: it would be written beyond its place.
 class InfoRow {
  public:
-  InfoRow(void* const* columns, std::size_t row) : columns_(columns), row_(row) {}
+  InfoRow(void* const* columns, std::size_t row, const raceway_layout* layout = nullptr)
+      : columns_(columns), row_(row), layout_(layout) {}
 
   template <class T>
   T* entry(std::size_t column, std::size_t size = 1) const {
+    if (layout_ && !is_named(column, size, dtype_of<T>())) refuse(column, size);
     return static_cast<T*>(columns_[column]) + row_ * size;
   }
 
  private:
+  bool is_named(std::size_t column, std::size_t size, std::int32_t dtype) const {
+    return column < layout_->num_info && layout_->info[column].dtype == dtype &&
+           elements_of(layout_->info[column]) == size;
+  }
+
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse(std::size_t column, std::size_t size) const {
+    const std::string text = "info() fills column " + std::to_string(column) + ", counted from 0, with " +
+                             std::to_string(size) + (size == 1 ? " number" : " numbers") + ", but spaces() names ";
+    if (column >= layout_->num_info) throw std::out_of_range(text + std::to_string(layout_->num_info) + " columns.");
+    const raceway_column& named = layout_->info[column];
+    throw std::out_of_range(text + "'" + named.name + "' there: " + std::to_string(elements_of(named)) +
+                            ", of the type that its entry<T>() or entries<T>() has.");
+  }
+
   void* const* columns_;
   std::size_t row_;
+  const raceway_layout* layout_;
 };
 
 // The three readings of Env::archive: which columns there are, writing them, reading them.

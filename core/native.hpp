@@ -22,7 +22,7 @@ inline double Random::normal() {
 template <class Env>
 const raceway_library* library_of(const raceway_host* host, const char* id, std::int64_t max_episode_steps) noexcept {
   static const raceway_table kTable = [id] {
-    raceway_table table = *Adapter<Env>::table();
+    raceway_table table = *Adapter<Env, true>::table();
     table.name = id;
     return table;
   }();

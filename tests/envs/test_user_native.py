@@ -16,6 +16,7 @@ import raceway
 from raceway.envs import NativePool
 from raceway.envs.bare import bare_loop
 from raceway.envs.compiler import include_directory
+from raceway.envs.user_native import fingerprint
 from raceway.errors import NativeEnvError
 from tests.envs import own_headers
 from tests.training.native_policies import Net, assert_same_bits, collected
@@ -56,7 +57,7 @@ def noise(noise_place: Path, quick: None) -> Path:
 
 
 def native(target: str | Path, num_envs: int, **kwargs: object) -> NativePool:
-    pool = raceway.make(str(target), num_envs, **kwargs)  # type: ignore[arg-type]
+    pool = raceway.make(target, num_envs, **kwargs)  # type: ignore[arg-type]
     assert isinstance(pool, NativePool)
     return pool
 
@@ -81,7 +82,12 @@ def test_the_policy_in_the_worker_gives_the_same_bits_too(pole: Path) -> None:
 
 def test_it_is_known_wherever_tasks_are(pole: Path) -> None:
     assert "MyPole-v0" in raceway.list_envs()
-    for pool in (native("MyPole-v0", 2), native(pole, 2), gymnasium.make_vec("raceway/MyPole-v0", 2)):
+    for pool in (
+        native("MyPole-v0", 2),
+        native(pole, 2),
+        native(str(pole), 2),
+        gymnasium.make_vec("raceway/MyPole-v0", 2),
+    ):
         assert pool.spec is not None
         assert pool.spec.id == "raceway/MyPole-v0"
         assert pool.spec.max_episode_steps == 500
@@ -117,6 +123,30 @@ def test_without_a_picture_it_says_so(noise: Path) -> None:
         native(noise, 1, render_mode="rgb_array")
 
 
+def test_infos_that_its_spaces_do_not_name_are_refused(tmp_path: Path, quick: None) -> None:
+    header = tmp_path / "infos.hpp"
+    header.write_text(own_headers.INFOS)
+    pool = native(header, 4, num_workers=2)
+    pool.reset()
+    assert pool.step(np.zeros(4, np.int64))[4]["mask"].tolist() == [[0, 0, 1]] * 4
+    wrong = {
+        1: r"info\(\) fills column 2, counted from 0, with 1 number, but spaces\(\) names 2 columns",
+        2: r"fills column 0, .* with 1 number, but spaces\(\) names 'chance' there: 1, of the type that its entry<T>",
+        3: r"fills column 1, .* with 4 numbers, but spaces\(\) names 'mask' there: 3, of the type",
+        4: r"fills column 18446744073709551615, .* names 2 columns",
+    }
+    for how, said in wrong.items():
+        with pytest.raises(RuntimeError, match=rf"(?s)environment 3\b.*{said}"):
+            pool.step(np.array([0, 0, 0, how]))
+        pool.reset()
+    state = pool.state()
+    state["env.how"] = np.ones(4, np.int64)
+    pool.set_state(state)
+    pool.observe()  # nobody dies of it
+    with pytest.raises(RuntimeError, match="environment 0"):
+        pool.step(np.ones(4, np.int64))
+
+
 def test_what_was_changed_is_compiled_again_for_new_pools(noise: Path) -> None:
     before, action = native(noise, 1), np.zeros(1, np.int64)
     before.reset()
@@ -129,6 +159,24 @@ def test_what_was_changed_is_compiled_again_for_new_pools(noise: Path) -> None:
     again = native(noise, 1)
     again.reset()
     assert again.step(action)[1][0] == 1.0
+
+
+def test_its_fingerprint_is_of_what_it_includes_too(noise: Path) -> None:
+    def found(reward: float) -> str | None:
+        own_headers.change_reward(noise.parent, reward)
+        raceway.load_native(noise)
+        return fingerprint(str(noise))
+
+    first = found(1.0)
+    assert found(5.0) != first
+    assert found(1.0) == first
+
+
+def test_a_fingerprint_compiles_nothing_that_is_not_loaded(tmp_path: Path, cache: Path) -> None:
+    header = own_headers.noise(tmp_path)
+    before = set(cache.iterdir())
+    assert fingerprint(str(header)) is not None
+    assert set(cache.iterdir()) == before
 
 
 def test_what_is_changed_while_it_is_compiled_is_compiled_again(
@@ -217,8 +265,8 @@ def test_a_compile_error_is_told_with_its_line(tmp_path: Path, monkeypatch: pyte
         ("void observe(Scalar* row) const {", "void show(Scalar* row) const {", "Noise needs `void observe("),
         ('RACEWAY_ENV(Noise, "Noise-v0", 0)', "", "Its last line should be RACEWAY_ENV(MyTask"),
         ('"Noise-v0"', '"Noise"', "'Noise' is no id. Use a name with a version"),
-        ('"Noise-v0"', '"CartPole-v1"', "'CartPole-v1' is a task of raceway's"),
-        ('"Noise-v0", 0', '"Noise-v0", -5', "max_episode_steps is -5"),
+        pytest.param('"Noise-v0"', '"CartPole-v1"', "'CartPole-v1' is a task of raceway's", marks=pytest.mark.slow),
+        pytest.param('"Noise-v0", 0', '"Noise-v0", -5', "max_episode_steps is -5", marks=pytest.mark.slow),
         ("std::int64_t;", "std::int64_t;\n  double helper() const;\n  double x_ = helper();", "undefined reference"),
     ],
     ids=["no observe", "no RACEWAY_ENV", "no version", "a task of ours", "no limit", "not defined"],

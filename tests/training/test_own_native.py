@@ -32,7 +32,10 @@ def run(home: Path) -> Path:
         patch.chdir(home)
         patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
         new("native-env", "ice-hockey")
-        found = raceway.train("ice_hockey.hpp", total_steps=36_000, log={"quiet": True, "name": "first"})
+        header = home / "ice_hockey.hpp"
+        header.write_text(header.read_text().replace("#pragma once\n", '#pragma once\n#include "rink.hpp"\n'))
+        (home / "rink.hpp").write_text("#pragma once\n")
+        found = raceway.train(Path("ice_hockey.hpp"), total_steps=36_000, log={"quiet": True, "name": "first"})
         return Path(home / found.directory)
 
 
@@ -49,17 +52,21 @@ def test_a_run_is_gone_on_with_from_any_folder(run: Path, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     assert raceway.resume(run, total_steps=40_000).steps >= 40_000
     assert raceway.evaluate(run, 10).mean > 50
+    assert raceway.evaluate(run, 10, env=run.parents[2] / "ice_hockey.hpp").mean > 50
     played = raceway.play(run, episodes=1, video=tmp_path / "video.mp4")
     assert (tmp_path / "video.mp4").stat().st_size > 1000
     assert len(played.returns) == 1
 
 
-def test_a_run_whose_header_was_changed_is_gone_on_with_only_if_that_is_wanted(run: Path, home: Path) -> None:
-    header = home / "ice_hockey.hpp"
+@pytest.mark.parametrize("name", ["ice_hockey.hpp", "rink.hpp"])
+def test_a_run_whose_header_was_changed_is_gone_on_with_only_if_that_is_wanted(
+    run: Path, home: Path, name: str
+) -> None:
+    header = home / name
     before = header.read_text()
-    header.write_text(before.replace("{220, 60, 50}", "{20, 160, 50}"))
+    header.write_text(before + "// as it was\n")
     try:
-        with pytest.raises(RunFolderError, match=r"was begun with the header '.*--anyway"):
+        with pytest.raises(RunFolderError, match=r"was begun with the header and its includes '.*--anyway"):
             raceway.resume(run, total_steps=60_000)
     finally:
         header.write_text(before)

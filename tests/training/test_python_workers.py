@@ -7,10 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
 import raceway
@@ -20,8 +18,11 @@ from raceway.errors import SettingError
 from raceway.training.central import CentralSampler
 from raceway.training.process_sampler import ProcessSampler
 from raceway.training.programs import build, training_sampler
-from tests.training.probes import Choices, Everything, Imports, MaskedWalk, Probe, Staircase, Unsteady, Walk
+from tests.envs.python.watching import children
+from tests.training.probes import Choices, Everything, Imports, MaskedWalk, Probe, Seen, Staircase, Unsteady, Walk
 from tests.training.small_runs import SMALL, chain, collected, random_delays, set_up
+
+pytestmark = pytest.mark.usefixtures("compiled_without_optimizing")
 
 ROLLOUT = ("actions", "rewards", "terminated", "truncated", "log_probs", "values", "final_values")
 
@@ -40,28 +41,6 @@ def assert_same(ours: list[tuple[Rollout, Episodes]], theirs: list[tuple[Rollout
         assert episodes.infos == their_episodes.infos
 
 
-class Seen(gymnasium.Env[Any, Any]):
-    """Nested observations that the native kernel reads, and continuous actions."""
-
-    observation_space = spaces.Dict(
-        {"pair": spaces.Tuple([spaces.Box(-1, 1, (2,), np.float32), spaces.Box(-1, 1, (1, 2), np.float64)])}
-    )
-    action_space = spaces.Box(-0.5, 2.0, (2, 2), np.float32)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.steps = 0
-        return self._seen(), {}
-
-    def _seen(self) -> Any:
-        return {"pair": (self.np_random.random(2, np.float32), self.np_random.random((1, 2)))}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        assert self.action_space.contains(action), action
-        self.steps += 1
-        return self._seen(), float(action.sum()), False, self.steps == 5, {"steps": self.steps}
-
-
 @pytest.mark.parametrize("env", [Walk, MaskedWalk, Choices, Seen], ids=lambda env: env.__name__)
 def test_every_way_to_run_them_gives_the_same_rollout(env: Any) -> None:
     settings: dict[str, Any] = {"n_steps": 20, "num_envs": 4}
@@ -72,12 +51,12 @@ def test_every_way_to_run_them_gives_the_same_rollout(env: Any) -> None:
     assert any(len(episodes.lengths) for _, episodes in inline)
 
 
-@pytest.mark.parametrize("schedule", ["serial", "concurrent"])
+@pytest.mark.parametrize("schedule", [pytest.param("serial", marks=pytest.mark.slow), "concurrent"])
 def test_workers_and_delays_change_nothing(schedule: str) -> None:
     settings: dict[str, Any] = {"schedule": schedule, "normalize_observations": True, "normalize_rewards": True}
     first = chain(Walk, lane="inline", inline=True, **settings)
     assert len(set(first)) == 4
-    for workers in (1, 2, 4):
+    for workers in (1, 4):
         assert chain(Walk, num_workers=workers, perturb=random_delays(), **settings) == first
     assert chain(Walk, collector="central", num_workers=2, **settings) == first
     assert chain(Walk, seed=2, num_workers=2, **settings)[0] != first[0]
@@ -92,6 +71,49 @@ def test_environments_that_take_their_time_change_nothing() -> None:
 def test_two_groups_are_served_in_turns_and_inline_by_one_thread() -> None:
     """JAX acts here, so the sizes of groups must be the same in both."""
     assert chain(Everything, 3, num_workers=2) == chain(Everything, 3, lane="inline")
+
+
+def test_fewer_workers_than_groups_step_several_together() -> None:
+    before = children()
+    sampler = opened(Walk, collector="central", num_envs=6, group_size=1, num_workers=2)
+    assert len(children() - before) == 2
+    sampler.close()
+
+
+@pytest.mark.parametrize(
+    ("env", "settings"),
+    [(Everything, {}), (Walk, {"gru": 6}), (MaskedWalk, {"collector": "central"})],
+    ids=["dicts", "memory", "masks"],
+)
+def test_groups_that_are_stepped_together_change_nothing(env: Any, settings: dict[str, Any]) -> None:
+    """Nor does what is saved tell which were."""
+    settings = {"num_envs": 6, "group_size": 1, "n_steps": 8} | settings
+    samplers = [
+        opened(env, **settings, **lane) for lane in ({"lane": "inline"}, {"num_workers": 4}, {"num_workers": 1})
+    ]
+    weights = build(set_up(env, **settings), None).learner.current
+    rounds = [[sampler.collect(weights, round_, np.empty) for round_ in range(2)] for sampler in samplers]
+    for others in rounds[1:]:
+        assert_same(others, rounds[0])
+    alone, four, one = samplers
+    after = [alone.collect(weights, 2, np.empty)]
+    state = four.save()
+    assert one.load(state) == []
+    assert_same([one.collect(weights, 2, np.empty)], after)
+    alone.restart()
+    assert alone.load(state) == []
+    assert_same([alone.collect(weights, 2, np.empty)], after)
+    with pytest.raises(ValueError, match="of 5 groups, here are 6"):
+        one.load({"groups": state["groups"][1:]})
+    for sampler in samplers:
+        sampler.close()
+
+
+def opened(env: Any, **settings: Any) -> Any:
+    setup = set_up(env, **settings)
+    sampler = training_sampler(setup, setup.algorithm().native_layout())
+    sampler.open()
+    return sampler
 
 
 def test_which_way_is_chosen() -> None:

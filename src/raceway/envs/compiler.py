@@ -62,6 +62,12 @@ def compiled(header: Path) -> Path:
     raise NativeEnvError(f"{shown(header)}, or what it includes, is changed again and again while it is compiled.")
 
 
+def includes_of(library: Path) -> dict[str, str]:
+    """The files of the user's own that a library was made of beside its header, and the digest of what each said."""
+    entry = library.with_name(library.name.rpartition("-")[0])
+    return _record(entry).get(library.name, {})
+
+
 def include_directory() -> Path:
     """Where `#include <raceway/native.hpp>` is found: beside the core, whose headers these are."""
     return Path(_core.__file__).parent / "include"

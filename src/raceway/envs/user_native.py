@@ -8,7 +8,7 @@ import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import gymnasium
 
@@ -71,6 +71,11 @@ def is_path(target: object) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(target, (str, os.PathLike)) and os.fspath(target).endswith(_SUFFIXES)
 
 
+def plain(target: Any) -> Any:
+    """A path as text, which is how a header is named everywhere else; whatever else it is as it is."""
+    return os.fspath(target) if isinstance(target, os.PathLike) else target
+
+
 def source_of(target: str) -> str:
     """What any process, wherever it is, understands: a path or an id of what was loaded as an absolute path."""
     if is_path(target):
@@ -80,11 +85,26 @@ def source_of(target: str) -> str:
 
 
 def fingerprint(target: str) -> str | None:
-    """Of the content of a header or library, which is only read; None if `target` names none that is there."""
+    """Of the content of a header, what of the user's own it includes if it is loaded, or a library: they are only read.
+
+    None if `target` names none that is there. Where files lie makes no difference.
+    """
     if not is_path(target) or not Path(target).is_file():
         return None
     with open(target, "rb") as file:
-        return hashlib.sha256(file.read(_LARGEST)).hexdigest()[:16]
+        whole = hashlib.sha256(file.read(_LARGEST))
+    for digest in sorted(_included(Path(os.path.abspath(target)))):
+        whole.update(digest.encode())
+    return whole.hexdigest()[:16]
+
+
+def _included(header: Path) -> list[str]:
+    """The digests of what is compiled with a header; none unless it is loaded, for nothing else may be compiled."""
+    if header.suffix != ".hpp" or all(loaded.source != header for loaded in _loaded.values()):
+        return []
+    from raceway.envs.compiler import includes_of
+
+    return list(includes_of(_compiled(header)).values())
 
 
 def _known(source: Path, library: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, perf_counter
@@ -23,6 +24,7 @@ from raceway.errors import SettingError
 from raceway.training.environments import env_seed
 from raceway.training.faults import FaultCount
 from raceway.training.group import Group, mean_infos
+from raceway.training.parts import InParts, joined, split
 from raceway.training.sampler import Sampling
 from raceway.training.slots import Empty, Shape
 
@@ -66,6 +68,11 @@ class CentralSampler:
         sampling = self._sampling
         self._actor = self._make_actor()
         sizes = group_sizes(sampling, self._group_size)
+        self._served = sizes[0]
+        self._together = stepped_together(sampling, len(sizes))
+        if len(self._together) < len(sizes):
+            self._actor = InParts(self._actor, self._served)
+            sizes = [count * self._served for count in self._together]
         self._groups = self._make_all(sizes)
         self._faults = FaultCount(group.env for group in self._groups)
         self.restart()
@@ -85,13 +92,22 @@ class CentralSampler:
             group.restart(env_seed(self._sampling.seed, purpose or self._sampling.purpose))
 
     def save(self) -> dict[str, Any] | None:
-        """Of every group, if their environments can tell."""
+        """Of every group, whichever are stepped together, if their environments can tell."""
         states = [group.save() for group in self._groups]
-        return None if any(state is None for state in states) else {"groups": states}
+        if any(state is None for state in states):
+            return None
+        counted = zip(states, self._together, strict=True)
+        parts = [[state] if count == 1 else split(state, self._served) for state, count in counted]
+        return {"groups": list(chain.from_iterable(parts))}
 
     def load(self, state: Mapping[str, Any]) -> list[int]:
         """What `save` gave."""
-        pairs = zip(self._groups, state["groups"], strict=True)
+        states = state["groups"]
+        if len(states) != sum(self._together):
+            raise ValueError(f"the state is of {len(states)} groups, here are {sum(self._together)}.")
+        left = iter(states)
+        parts = [list(islice(left, count)) for count in self._together]
+        pairs = zip(self._groups, [its[0] if len(its) == 1 else joined(its) for its in parts], strict=True)
         return [int(group.envs[row]) for group, its in pairs for row in group.load(its)]
 
     def _make_all(self, sizes: list[int]) -> list[Group]:
@@ -198,6 +214,14 @@ class CentralSampler:
         for group in self._groups:
             if not group.is_stepping:  # what native code is in the middle of something cannot be taken away from it
                 group.env.close()
+
+
+def stepped_together(sampling: Sampling, groups: int) -> list[int]:
+    """How many groups share a pool: none do, unless there are to be fewer worker processes than groups."""
+    source, pools = sampling.source, groups
+    if not (source.is_native or source.is_single or source.lane == "inline"):
+        pools = min(groups, sampling.num_workers or groups)
+    return [(pool + 1) * groups // pools - pool * groups // pools for pool in range(pools)]
 
 
 def group_sizes(sampling: Sampling, wanted: int | None) -> list[int]:

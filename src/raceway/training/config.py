@@ -118,7 +118,7 @@ class TrainConfig:
     on_error: Literal["raise", "restart"] = "raise"
     """When an environment in Python raises or its worker dies. raise: the run ends. restart: it is made anew."""
     worker_timeout: float | None = None
-    """Seconds that a worker process may take for one answer before it is taken for hung. None: as long as it likes."""
+    """Seconds that a worker process may take for one step before it is taken for hung. None: as long as it likes."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """Where the learner computes. auto: a GPU if JAX sees one."""
     collector: Literal["auto", "worker", "central"] = "auto"

@@ -12,6 +12,7 @@ from gymnasium import Space
 from raceway.algos.build import build_algorithm
 from raceway.algos.rollout import Weights
 from raceway.algos.spaces import counted_from_zero, environment_actions, flatten, observation_leaves, unflatten
+from raceway.envs.user_native import plain
 from raceway.errors import RunFolderError, UserError
 from raceway.training.actor import JaxActor
 from raceway.training.config import TrainConfig
@@ -156,7 +157,7 @@ def evaluate(
     config = policy.config
     if env is None:
         check_code(RunFolder.open(run), config, trust)
-    setup = Setup.of(config, EnvSource(config.env if env is None else env, config.env_args), network)
+    setup = Setup.of(config, EnvSource(config.env if env is None else plain(env), config.env_args), network)
     layout = setup.algorithm().native_layout()
     trial = Trial(min(num_envs or 16, episodes), episodes, config.evaluation.max_steps)
     return evaluated(setup, layout, policy.weights, trial, seed)

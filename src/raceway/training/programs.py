@@ -64,7 +64,9 @@ class Setup:
     def of(cls, config: TrainConfig, source: EnvSource, network: Any = None) -> Setup:
         """Looks at the environment's spaces."""
         source = replace(source, lane=config.lane, on_error=config.on_error, worker_timeout=config.worker_timeout)
-        env = source.inline.make(config.num_envs if source.is_single else 1)
+        # One that may hang is looked at where it can be given up.
+        looked_at = source.inline if config.worker_timeout is None else source
+        env = looked_at.make(config.num_envs if source.is_single else 1)
         _, infos = env.reset(seed=0)
         has_masks = config.action_masks and "action_mask" in infos
         later = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP
@@ -72,6 +74,16 @@ class Setup:
         if not source.is_single:
             env.close()
         return cls(config, source, *spaces, has_masks, later, network)
+
+    def unheeded(self) -> str:
+        """What was set for environments in Python, and these are none; empty if nothing was."""
+        config, source = self.config, self.source
+        said = [f"on_error={config.on_error!r}"] if config.on_error != "raise" else []
+        said += [f"worker_timeout={config.worker_timeout:g}"] if config.worker_timeout is not None else []
+        if not said or not (source.is_native or source.is_single):
+            return ""
+        why = "runs natively" if source.is_native else "is a vector environment, which sees to its own faults"
+        return f"without effect: {', '.join(said)}, since {source.name} {why}"
 
     @property
     def steps_per_round(self) -> int:

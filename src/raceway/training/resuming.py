@@ -67,7 +67,12 @@ def check_system(folder: RunFolder, anyway: bool) -> list[str]:
         for name, version in here["versions"].items()
         if there["versions"].get(name) != version
     ]
-    words_of = {"cpu": "the CPU", "xla_threads": "XLA threads", "xla_flags": "XLA_FLAGS", "header": "the header"}
+    words_of = {
+        "cpu": "the CPU",
+        "xla_threads": "XLA threads",
+        "xla_flags": "XLA_FLAGS",
+        "header": "the header and its includes",
+    }
     for name, words in words_of.items():
         if there.get(name) != here[name]:
             differences.append(f"{words} {printable(repr(there.get(name)), 100)} (here {here[name]!r})")

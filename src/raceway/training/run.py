@@ -9,6 +9,7 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
+from raceway.envs.user_native import plain
 from raceway.errors import EnvError, RunFolderError, SettingError, UserError
 from raceway.graph import GraphError, Outcome, ReactionError
 from raceway.report.console import Console
@@ -39,7 +40,7 @@ from raceway.training.trust import check_code, remember_code
 
 
 def train(
-    env: str | Callable[..., Any] | Sequence[Callable[..., Any]] | VectorEnv,
+    env: str | os.PathLike[str] | Callable[..., Any] | Sequence[Callable[..., Any]] | VectorEnv,
     *,
     config_file: str | os.PathLike[str] | None = None,
     network: Any = None,
@@ -59,11 +60,17 @@ def train(
     """
     if isinstance(network, Mapping):  # settings of the network, as for the other groups
         settings["network"], network = network, None
+    env = plain(env)
     if isinstance(env, VectorEnv):
         settings.setdefault("num_envs", env.num_envs)
     elif isinstance(env, (list, tuple)):
         settings.setdefault("num_envs", max(1, len(env)))
     config = resolve(env, config_file, **settings)
+    if isinstance(env, VectorEnv) and config.env_args:
+        raise SettingError(
+            f"env_args={config.env_args}, but the vector environment that was given is there already. Give them where "
+            "it is made."
+        )
     remember_code(config)
     setup = _set_up(config, env if not isinstance(env, str) else config.env, network)
     folder = RunFolder.at(config)
@@ -110,7 +117,7 @@ def resume(
         config = replace(config, env_args={name: it for name, it in config.env_args.items() if name not in lost})
         if env is None:
             check_code(folder, config, trust)
-        setup = _set_up(config, config.env if env is None else env, network)
+        setup = _set_up(config, config.env if env is None else plain(env), network)
         return _go(setup, folder, callbacks, anyway, has_new_length=total_steps is not None)
 
 
@@ -167,6 +174,8 @@ def _go(
             _restore(training, checkpoint)
         for trouble in troubles:
             console.trouble(trouble)
+        if unheeded := setup.unheeded():
+            console.note(unheeded)
         return _run(setup, report, training, checkpoints, checkpoint)
 
 

@@ -16,6 +16,7 @@ import cloudpickle
 from gymnasium.vector import VectorEnv
 
 from raceway._core import usable_cpus
+from raceway.envs.user_native import plain
 from raceway.errors import RunFolderError, SeedsError, SettingError
 from raceway.report.words import clock, count, number, percent
 from raceway.training.callbacks import Callback
@@ -34,7 +35,7 @@ _USER = 2
 
 
 def train_seeds(
-    env: str | Callable[..., Any],
+    env: str | os.PathLike[str] | Callable[..., Any],
     *,
     seeds: int | Sequence[int] = 5,
     jobs: int | None = None,
@@ -45,8 +46,8 @@ def train_seeds(
 ) -> list[Run]:
     """Trains with several seeds, each in a process of its own, and returns what came of each, in their order.
 
-    env: a name, or a callable that makes a Gymnasium environment: any that can be pickled by value will do, such as a
-        class or a lambda of the script itself.
+    env: a name, the path of a native environment of your own, or a callable that makes a Gymnasium environment: any
+        that can be pickled by value will do, such as a class or a lambda of the script itself.
     seeds: how many, from `seed` (1) on; or the seeds themselves.
     jobs: how many at once. None: one for every two CPUs.
     settings: as for `raceway.train`. With `log={"name": "x"}` the runs are x-seed1, x-seed2, ..., and the same call
@@ -61,6 +62,7 @@ def train_seeds(
         )
     if isinstance(network, Mapping):
         settings["network"], network = network, None
+    env = plain(env)
     config = resolve(env, config_file, **settings)
     series = SeedSeries(config, seeds, jobs)
     series.train(config.env if isinstance(env, str) else env, network=network, callbacks=callbacks)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
+import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -13,8 +16,11 @@ from gymnasium.vector import SyncVectorEnv
 
 import raceway
 from raceway.envs import NativePool
-from tests.envs.python.scripted import Counting, Scripted
-from tests.envs.python.sync_twin import maker
+from raceway.envs.python import crew
+from raceway.errors import EnvError
+from tests.envs.python.faulty import actions, faulty
+from tests.envs.python.scripted import Counting, Scripted, maker
+from tests.envs.python.watching import children, wait_until
 
 
 def test_the_fastest_lane_that_can_run_it() -> None:
@@ -49,6 +55,56 @@ def test_a_vector_environment_is_taken_as_it_is() -> None:
     vector.close()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"seed": 0}, "seed=0"),
+        ({"seed": np.arange(2)}, r"seed=array\(\[0, 1\]\)"),
+        ({"autoreset": "same_step", "copy": False}, "autoreset='same_step', copy=False"),
+        ({"lane": "process", "num_workers": 1}, "lane='process', num_workers=1"),
+        ({"on_error": "restart", "worker_timeout": 5}, "on_error='restart', worker_timeout=5"),
+        ({"gravity": 3}, "gravity=3"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_to_a_vector_environment_is_refused(arguments: dict[str, Any], named: str) -> None:
+    vector = SyncVectorEnv([maker()] * 2)
+    with pytest.raises(ValueError, match=f"^{named}, but SyncVectorEnv is a vector environment that is there already"):
+        raceway.make(vector, **arguments)
+    assert raceway.make(vector, 2, seed=None, autoreset="next_step", lane="auto", copy=True) is vector
+    vector.close()
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "message"),
+    [
+        ("CartPole-v1", {"on_error": "restart"}, r"^on_error='restart' .* CartPole-v1 runs natively.* lane='process'"),
+        ("raceway/CartPole-v1", {"worker_timeout": 5}, r"^worker_timeout=5 .* CartPole-v1 runs natively"),
+        ("CartPole-v1", {"on_error": "retry", "lane": "native"}, "^on_error='retry' .* CartPole-v1 runs natively"),
+        ("Busy-v0", {"worker_timeout": 5}, r"Busy-v0 runs natively.* Leave it out\.$"),
+    ],
+    ids=str,
+)
+def test_what_is_for_python_is_refused_natively(task: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        raceway.make(task, 2, **arguments)
+
+
+@pytest.mark.parametrize("lane", ["process", "inline"])
+def test_what_is_only_native_has_no_lane_for_python(lane: str) -> None:
+    with pytest.raises(ValueError, match=f"^lane='{lane}' runs environments in Python, and Busy-v0 is written in C"):
+        raceway.make("Busy-v0", 2, lane=lane)
+    pool = raceway.make("raceway/CartPole-v1", 2, lane=lane, num_workers=1)
+    assert pool.reset()[0].shape == (2, 4)
+    pool.close()
+
+
+def test_a_native_task_takes_them_in_a_lane_for_python() -> None:
+    pool = raceway.make("CartPole-v1", 2, lane="process", num_workers=1, on_error="restart", worker_timeout=5)
+    assert pool.lane == "process"
+    pool.close()
+
+
 def test_a_name_of_a_callable_in_a_module() -> None:
     pool = raceway.make("tests.envs.python.scripted:Counting", 2, lane="inline", number=4)
     assert pool.reset()[0][:, 0].tolist() == [4, 4]
@@ -81,6 +137,46 @@ def test_no_more_workers_than_environments() -> None:
     pool = raceway.make(Counting, 2, lane="process", num_workers=64)
     assert pool.num_workers == 2
     pool.close()
+
+
+HANGS = [{}, {}, {}, {"constructor": "hang"}]
+"""The last of four, which is in the second of two workers."""
+
+
+def test_a_worker_whose_environment_hangs_while_it_is_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "_START_S", 4.0)
+    start, before = time.perf_counter(), children()
+    with pytest.raises(EnvError) as raised, faulty(worker_timeout=0.5, own=HANGS):
+        pass
+    assert 3.5 < time.perf_counter() - start < 15
+    said = r"Worker 1 of Faulty, with environments 2 to 3, is gone: process \d+ had not made them after"
+    assert re.match(said, str(raised.value))
+    assert "worker_timeout=0.5 for each of them" in str(raised.value)
+    assert raised.value.worker == 1
+    wait_until(lambda: children() <= before, 10)
+
+
+def test_a_slow_start_is_waited_for_if_there_are_many_to_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "_START_S", 0.01)
+    with faulty(worker_timeout=10.0) as pool:
+        assert pool.reset()[0].shape == (4, 3)
+
+
+def test_a_worker_that_hangs_when_it_is_started_again_is_started_once_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(crew, "_START_S", 4.0)
+    hangs = tmp_path / "hung"
+    hangs.touch()  # not at first
+    own = [{**each, "once": str(hangs)} for each in HANGS]
+    with faulty(worker_timeout=0.5, on_error="restart", own=own) as pool:
+        pool.reset()
+        hangs.unlink()
+        truncated = pool.step(actions(4, 2, "kill"))[3]
+        assert truncated.tolist() == [False, False, True, True]
+        assert hangs.exists()
+        assert pool.restarts == 2
+        assert pool.step(actions(4))[0][:, 2].tolist() == [2, 2, 0, 0]
 
 
 def test_no_limit_of_steps() -> None:

@@ -22,6 +22,8 @@ from raceway.errors import SettingError
 from raceway.interpreter import FreshProcess
 
 _TICK_S = 0.1
+_START_S = 30.0
+"""Less than this is never asked of a start: modules are imported in it."""
 _GRACE_S = 2.0
 _SPIN_US = 50.0
 
@@ -67,6 +69,11 @@ class Crew:
         self._asked = [0] * len(recruits)
         """The number of the last message to each worker; 0: its start."""
         self._timeout_s = timeout_s
+        crowd = max(1.0, len(recruits) / usable_cpus())  # they start at the same time
+        each = [(timeout_s or 0.0) * len(recruit.makers) for recruit in recruits]
+        self._start_s = [crowd * max(_START_S, seconds) for seconds in each]
+        """How long each worker may take to start and to make its environments."""
+        self._started = [0.0] * len(recruits)
         self._payloads = [_payload(recruit) for recruit in recruits]
         self._kept: list[deque[Any]] = [deque() for _ in recruits]
         self._seen_beats: dict[int, tuple[int, float]] = {}
@@ -85,6 +92,7 @@ class Crew:
 
     def _start(self, worker: int) -> FreshProcess:
         environment = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ}
+        self._started[worker] = monotonic()
         arguments = [str(self._fd), str(worker + 1), str(os.getpid())]
         return FreshProcess(
             "raceway.envs.python.worker", arguments, self._payloads[worker], fds=[self._fd], environment=environment
@@ -218,7 +226,12 @@ class Crew:
             if how := self._processes[worker].how_it_ended():
                 self.receive()  # what it said last
                 raise LostError(worker, how)
-            if not watches or self._timeout_s is None or self.beats is None:
+            if self._timeout_s is None:
+                continue
+            if self._asked[worker] == 0 and now - self._started[worker] > self._start_s[worker]:
+                self.kill(worker)
+                raise LostError(worker, self._slow_start(worker))
+            if not watches or self.beats is None:
                 continue
             beat = int(self.beats[worker, 0])
             known, since = self._seen_beats.get(worker, (-1, now))
@@ -227,6 +240,12 @@ class Crew:
             elif now - since > self._timeout_s:
                 del self._seen_beats[worker]
                 raise LostError(worker, f"process {self.pid(worker)} does not get on", is_hung=True)
+
+    def _slow_start(self, worker: int) -> str:
+        return (
+            f"process {self.pid(worker)} had not made them after {self._start_s[worker]:g} seconds, and was killed "
+            f"(worker_timeout={self._timeout_s:g} for each of them, and at least {_START_S:g} for all)"
+        )
 
     def rest(self) -> None:
         """Nobody is busy: time that passes from here on is not theirs."""
@@ -246,6 +265,8 @@ class Crew:
         self._asked[worker] = 0
         self._kept[worker].clear()
         self._seen_beats.pop(worker, None)
+        if self.beats is not None:
+            self.beats[worker] = 0  # nobody's yet
         self._processes[worker] = self._start(worker)
 
     def close(self) -> None:
