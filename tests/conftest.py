@@ -1,12 +1,36 @@
 """What all tests share: pictures are drawn without a screen, and hypothesis tries the same examples every time."""
 
+import gc
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
+from tests.envs.python.watching import children, command_of, is_alive, wait_until
 from tests.examples import examples
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 settings.register_profile("raceway", deadline=None, derandomize=True, max_examples=examples(100))
 settings.load_profile("raceway")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def garbage_is_looked_for_in_what_is_new() -> None:
+    """What JAX keeps of all tests before is so much that each `gc.collect()` would take a second."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_process_is_left_running() -> Iterator[None]:
+    """Otherwise it would be found by a test elsewhere, which has nothing to do with it."""
+    before = children()
+
+    def left() -> dict[int, str]:
+        return {pid: command_of(pid) for pid in children() - before if is_alive(pid)}
+
+    yield
+    gc.collect()
+    wait_until(lambda: not left(), 10, lambda: f"tests have left processes: {left()}")

@@ -1,4 +1,4 @@
-"""What is compiled here runs a few times on small arrays: most of the time would go into optimizing it."""
+"""What is compiled here runs a few times on small arrays."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.compiling import without_optimizing
+
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_without_optimizing() -> Iterator[None]:
-    import jax
-
-    jax.config.update("jax_disable_most_optimizations", True)  # type: ignore[no-untyped-call]
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)  # type: ignore[no-untyped-call]
+    with without_optimizing():
+        yield

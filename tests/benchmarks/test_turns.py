@@ -93,7 +93,7 @@ serve(set_up)
     start = time.monotonic()
     with ContestantProcess(dying) as process, pytest.raises(ContestantError, match=r"died(?s:.*)about to go"):
         process.turn(1)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
 
 
 def test_turn_after_death_is_an_error():
@@ -106,8 +106,8 @@ def test_turn_after_death_is_an_error():
 
 def test_hang_while_setting_up_ends_by_timeout():
     hanging = contestant("hanging", "print('waiting', file=sys.stderr, flush=True); time.sleep(60)")
-    with pytest.raises(ContestantError, match=r"did not get ready within 0.5 s(?s:.*)waiting"):
-        ContestantProcess(hanging, ready_timeout_s=0.5)
+    with pytest.raises(ContestantError, match=r"did not get ready within 2 s(?s:.*)waiting"):
+        ContestantProcess(hanging, ready_timeout_s=2.0)
 
 
 def test_hang_in_a_turn_ends_by_timeout():

@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 import raceway
@@ -33,6 +34,16 @@ LIGHT = [task for task in TASKS if task not in MUJOCO]
 CONTINUOUS = ["MountainCarContinuous-v0", "Pendulum-v1"]
 CLASSIC = ["Acrobot-v1", "CartPole-v0", "CartPole-v1", "MountainCar-v0", *CONTINUOUS]
 TOY = [task for task in LIGHT if task not in CLASSIC]
+
+
+def in_turn(tasks: Sequence[str], modes: Sequence[str] = tuple(MODES)) -> list[Any]:
+    """Every task in every mode: in the quick tests one mode each, so that all tasks and all modes have their turn."""
+    return [
+        pytest.param(task, mode, marks=[] if at % len(modes) == turn else [pytest.mark.slow])
+        for at, task in enumerate(tasks)
+        for turn, mode in enumerate(modes)
+    ]
+
 
 Kwargs = Mapping[str, Any]
 Wrap = Callable[[VectorEnv], VectorEnv]

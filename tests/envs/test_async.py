@@ -198,16 +198,16 @@ def test_environments_sent_one_by_one_wait_side_by_side() -> None:
     for _ in range(160):
         *_, infos = pool.recv(timeout=PATIENCE_S)
         pool.send([0], infos["env_id"])
-    assert time.perf_counter() - start < 0.4  # 0.8 s one after the other, 0.1 s for eight at a time
+    assert time.perf_counter() - start < 0.6  # 0.8 s one after the other, 0.1 s for eight at a time
 
 
 def test_send_does_not_wait_for_the_steps() -> None:
-    pool = raceway.make("Busy-v0", 8, batch_size=2, step_us=30_000.0, wait=True, num_workers=2)
+    pool = raceway.make("Busy-v0", 8, batch_size=2, step_us=100_000.0, wait=True, num_workers=2)
     pool.async_reset()
     received_rows(pool)
     start = time.perf_counter()
     pool.send([0] * 8)
-    assert time.perf_counter() - start < 0.1  # the steps take 0.12 s and more
+    assert time.perf_counter() - start < 0.3  # the steps take 0.4 s and more
 
 
 # --- what is refused
@@ -234,13 +234,13 @@ def test_recv_of_more_than_is_in_flight_says_so_and_loses_nothing() -> None:
 
 @pytest.mark.parametrize("timeout", [0, 0.01, 0.2])
 def test_a_timeout_is_kept_and_loses_nothing(timeout: float) -> None:
-    pool = raceway.make("Busy-v0", 2, batch_size=1, step_us=4e5, wait=True, num_workers=2)
+    pool = raceway.make("Busy-v0", 2, batch_size=1, step_us=6e5, wait=True, num_workers=2)
     pool.reset()
     pool.send([0, 0])
     start = time.perf_counter()
     with pytest.raises(TimeoutError, match="no batch of 1 environments was ready"):
         pool.recv(timeout=timeout)
-    assert timeout <= time.perf_counter() - start < timeout + 0.15
+    assert timeout <= time.perf_counter() - start < timeout + 0.35
     assert sorted(int(pool.recv(timeout=PATIENCE_S)[4]["env_id"][0]) for _ in range(2)) == [0, 1]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import raceway
 from raceway.envs import NativePool
-from tests.envs.gymnasium_twin import LIGHT, MUJOCO, actions_of, assert_same
+from tests.envs.gymnasium_twin import LIGHT, MUJOCO, actions_of, assert_same, in_turn
 
 NUM_ENVS, SICK = 3, 1
 ALL = [name for name in raceway.list_envs() if name != "MujocoTask-v0"]  # which wants a model; see test_mujoco_state
@@ -76,8 +76,7 @@ def cases(task: str, count: int) -> Iterator[np.random.Generator]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
-@pytest.mark.parametrize("task", ALL)
+@pytest.mark.parametrize(("task", "mode"), in_turn(ALL, ["next_step", "same_step", "disabled"]))
 def test_a_state_of_any_bytes_is_refused_or_harmless(task: str, mode: str) -> None:
     with closing(make(task, mode)) as pool:
         pool.reset()

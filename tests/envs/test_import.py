@@ -13,14 +13,16 @@ from tests.envs.processes import output_of, run_script
 HEAVY = ["jax", "jaxlib", "torch", "pygame", "moviepy", "matplotlib", "scipy", "pandas"]
 
 
-def test_import_takes_less_than_three_tenths_of_a_second() -> None:
+@pytest.mark.alone
+def test_import_adds_less_than_two_tenths_of_a_second_to_that_of_numpy_and_gymnasium() -> None:
     script = """
         import time
-        start = time.perf_counter()
+        import gymnasium, numpy
+        start = time.process_time()  # whatever else the machine does
         import raceway
-        print(time.perf_counter() - start)
+        print(time.process_time() - start)
     """
-    assert min(float(output_of(script)) for _ in range(5)) < 0.3
+    assert min(float(output_of(script)) for _ in range(3)) < 0.2
 
 
 @pytest.mark.parametrize("use", ["", "raceway.make('CartPole-v1', 4).reset()"])

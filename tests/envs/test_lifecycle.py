@@ -7,6 +7,7 @@ import os
 import pytest
 
 import raceway
+from tests.envs.gymnasium_twin import in_turn
 from tests.envs.processes import output_of, pool_threads, run_script
 from tests.envs.transitions import PATIENCE_S
 
@@ -149,8 +150,7 @@ STEPS = """
 """
 
 
-@pytest.mark.parametrize("mode", ["step", "send"])
-@pytest.mark.parametrize("task", ["CartPole-v1", "FrozenLake-v1", "Blackjack-v1"])
+@pytest.mark.parametrize(("task", "mode"), in_turn(["CartPole-v1", "FrozenLake-v1", "Blackjack-v1"], ["step", "send"]))
 def test_many_steps_leave_memory_where_it_was(task: str, mode: str) -> None:
     assert int(output_of(STEPS, task, mode, "300000", timeout_s=120)) < 512
 
@@ -297,7 +297,7 @@ DAEMONS = {
 def assert_clean_and_quick(script: str) -> None:
     ended = run_script(script, timeout_s=40)
     assert (ended.code, ended.errors, ended.output) == (0, "", ""), ended
-    assert ended.seconds < 3.0  # steps of eight seconds are under way
+    assert ended.seconds < 6.0  # steps of eight seconds are under way
 
 
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)

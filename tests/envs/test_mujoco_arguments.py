@@ -222,7 +222,7 @@ def test_four_thousand_ants_take_little_memory_and_time():
             pool.step(np.ones(pool.action_space.shape, np.float32))
         print(took, resident_kib() - before)
     """).split()
-    assert float(took) < 2.0
+    assert float(took) < 5.0
     assert int(grown) < 1_000_000
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import raceway
 from raceway.envs import NativePool
-from tests.envs.gymnasium_twin import MODES, MUJOCO, assert_same
+from tests.envs.gymnasium_twin import MODES, MUJOCO, assert_same, in_turn
 from tests.envs.mujoco_models import write_model
 from tests.envs.processes import run_script
 from tests.envs.transitions import action_plan, rows_of, send_and_receive, step_all
@@ -59,8 +59,7 @@ def spoil(pool: NativePool, value: float) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, 1e300])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("task", MUJOCO)
+@pytest.mark.parametrize(("task", "mode"), in_turn(MUJOCO))
 def test_a_spoiled_simulation_ends_its_episode_with_the_reason(task: str, mode: str, value: float):
     with closing(make(mode, task, frame_skip=1)) as pool, closing(make(mode, task, frame_skip=1)) as sound:
         plan = 0.01 * action_plan(pool, 30)  # so gently that none has fallen when one is spoiled
@@ -106,8 +105,7 @@ def healthy_rows(pool: NativePool, plan: np.ndarray, mode: str) -> list[list[Any
     return rows
 
 
-@pytest.mark.parametrize("task", MUJOCO)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("task", "mode"), in_turn(MUJOCO))
 def test_a_simulation_that_really_diverges_touches_no_other(task: str, mode: str):
     with closing(make(mode, task, write_model(task, "leaping", **LEAPING))) as pool, closing(make(mode, task)) as sound:
         plan = 3 * action_plan(pool, 40)

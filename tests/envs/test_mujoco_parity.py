@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as npst
 
 import raceway
 from raceway.envs.catalog import tasks
-from tests.envs.gymnasium_twin import MODES, MUJOCO, Twins, assert_same, random_actions, single_action_space
+from tests.envs.gymnasium_twin import MODES, MUJOCO, Twins, assert_same, in_turn, random_actions, single_action_space
 from tests.envs.mujoco_models import ASSETS, own_model, write_model
 from tests.envs.task_strategies import SEEDS, free_kwargs, shared_kwargs
 from tests.envs.transitions import action_plan, send_and_receive, step_all
@@ -69,8 +69,7 @@ def drive(twins: Twins, steps: int, rng: np.random.Generator) -> tuple[int, int]
     return int(ends[0]), int(ends[1])
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("task", MUJOCO)
+@pytest.mark.parametrize(("task", "mode"), in_turn(MUJOCO))
 def test_trajectories_equal_gymnasiums_through_terminations_and_truncations(task: str, mode: str):
     own: list[dict[str, Any]] = [{}, {}, {"max_episode_steps": 3}]
     with PhysicalTwins(task, len(own), mode, env_kwargs=own, num_workers=2) as twins:
@@ -207,8 +206,7 @@ def play(task: str, num_workers: int, mode: str) -> list[Any]:
     return returned
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("task", MUJOCO)
+@pytest.mark.parametrize(("task", "mode"), in_turn(MUJOCO))
 def test_the_number_of_workers_changes_no_bit(task: str, mode: str):
     alone = play(task, 1, mode)
     for workers in (2, 3, 4):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import raceway
 from raceway.envs import NativePool
-from tests.envs.gymnasium_twin import MODES, MUJOCO, Twins, assert_same, random_actions
+from tests.envs.gymnasium_twin import MODES, MUJOCO, Twins, assert_same, in_turn, random_actions
 from tests.envs.mujoco_models import changed_model
 from tests.envs.task_strategies import shared_kwargs
 from tests.envs.transitions import action_plan, rows_of, same_state, step_all
@@ -47,8 +47,7 @@ def go_on(pool: NativePool, task: str, steps: int, seed: int = 0) -> list[Any]:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("task", MUJOCO)
+@pytest.mark.parametrize(("task", "mode"), in_turn(MUJOCO))
 def test_a_pool_of_other_workers_goes_on_to_the_bit(task: str, mode: str, moment: str):
     with (
         closing(make(task, mode, seed=5, num_workers=1)) as pool,
@@ -200,8 +199,7 @@ def test_a_state_of_another_build_of_the_task_is_refused(task: str):
         assert same_state(pool.state(), before)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("task", MUJOCO)
+@pytest.mark.parametrize(("task", "mode"), in_turn(MUJOCO))
 def test_a_fault_after_a_restore_tells_what_it_told_before(task: str, mode: str):
     """The infos of a fault are those of the last sound moment, which the state holds."""
     gently = {"frame_skip": 1}

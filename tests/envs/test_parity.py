@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import raceway
-from tests.envs.gymnasium_twin import CONTINUOUS, LIGHT, MODES, TASKS, Twins, assert_same, random_actions
+from tests.envs.gymnasium_twin import CONTINUOUS, LIGHT, MODES, TASKS, Twins, assert_same, in_turn, random_actions
 from tests.envs.task_strategies import SEEDS, free_kwargs, frozen_lake_maps, reset_options, shared_kwargs
 from tests.examples import TRIES_ALL, examples
 
@@ -22,8 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*out of date")
 TAXI_V3 = Path(__file__).parents[1] / "data" / "taxi_v3.npz"
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("task", LIGHT)
+@pytest.mark.parametrize(("task", "mode"), in_turn(LIGHT))
 def test_trajectories_equal_gymnasiums_through_terminations_and_truncations(task: str, mode: str):
     limits = [{"max_episode_steps": limit} for limit in (37, 1, 60)]
     own: list[dict[str, Any]] = [{}, {}, {}, {}, {}, *limits]
@@ -112,7 +111,10 @@ def test_actions_outside_the_box_do_what_they_do_in_gymnasium(task: str, data: s
             twins.step(batch)
 
 
-@pytest.mark.parametrize("task", LIGHT)
+@pytest.mark.parametrize(
+    "task",
+    [pytest.param(task, marks=[] if at % 4 == 0 else [pytest.mark.slow]) for at, task in enumerate(LIGHT)],
+)
 def test_hundreds_of_environments_on_four_workers_equal_gymnasiums(task: str):
     mode = list(MODES)[LIGHT.index(task) % 3]
     with Twins(task, 200, mode, num_workers=4, max_episode_steps=20) as twins:
@@ -137,8 +139,7 @@ def play(task: str, num_workers: int, mode: str, **kwargs: Any) -> list[Any]:
     return returned
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("task", LIGHT)
+@pytest.mark.parametrize(("task", "mode"), in_turn(LIGHT))
 def test_the_number_of_workers_changes_no_bit(task: str, mode: str):
     alone = play(task, 1, mode)
     some = 2 + (LIGHT.index(task) + list(MODES).index(mode)) % 3
@@ -158,8 +159,7 @@ def pick(values: Any, row: int) -> Any:
     return tuple(pick(part, row) for part in values) if isinstance(values, tuple) else values[row]
 
 
-@pytest.mark.parametrize("mode", ["next_step", "same_step"])
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(("task", "mode"), in_turn(TASKS, ["next_step", "same_step"]))
 def test_first_ready_batches_hold_what_each_environment_does_by_itself(task: str, mode: str):
     num_envs, steps = 9, 60
     common: dict[str, Any] = {"autoreset": mode, "max_episode_steps": 12, "seed": 4}

@@ -11,7 +11,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 import raceway
-from tests.envs.gymnasium_twin import LIGHT, MODES, TOY, Twins, random_actions
+from tests.envs.gymnasium_twin import LIGHT, TOY, Twins, in_turn, random_actions
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of date")
 
@@ -43,8 +43,7 @@ def drive(twins: Twins, steps: int, draws_at: Callable[[int], bool] = lambda ste
             assert_same_pictures(twins)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("task", LIGHT)
+@pytest.mark.parametrize(("task", "mode"), in_turn(LIGHT))
 def test_frames_equal_gymnasiums_through_ends_of_episodes(task: str, mode: str):
     with Twins(task, NUM_ENVS, mode, render_mode="rgb_array", max_episode_steps=5) as twins:
         twins.reset(seed=1)

@@ -86,9 +86,9 @@ def test_a_free_camera_stays_where_it_was_when_it_first_drew(drawn_first: int):
     ("task", "camera"),
     [
         ("Ant-v5", {"camera_name": "track"}),
-        ("Ant-v5", {"camera_id": 0}),
+        pytest.param("Ant-v5", {"camera_id": 0}, marks=pytest.mark.slow),
         ("Ant-v5", {"camera_id": -1}),
-        ("Humanoid-v5", {"camera_name": "track"}),
+        pytest.param("Humanoid-v5", {"camera_name": "track"}, marks=pytest.mark.slow),
     ],
 )
 def test_a_chosen_camera_draws(task: str, camera: dict[str, Any]):
@@ -102,7 +102,7 @@ def test_a_chosen_camera_draws(task: str, camera: dict[str, Any]):
     "options",
     [
         {"default_camera_config": {"distance": 9.0, "azimuth": 30, "lookat": np.array([1.0, 0.0, 0.5])}},
-        {"default_camera_config": {"elevation": -80.0}},
+        pytest.param({"default_camera_config": {"elevation": -80.0}}, marks=pytest.mark.slow),
         {"default_camera_config": None},
         {"max_geom": 3},
         {"visual_options": {mujoco.mjtVisFlag.mjVIS_CONTACTFORCE: True, 0: True}},
@@ -112,7 +112,6 @@ def test_a_chosen_camera_draws(task: str, camera: dict[str, Any]):
 def test_what_is_shown_can_be_chosen(options: dict[str, Any]):
     with Twins("Ant-v5", 1, render_mode="rgb_array", **(SMALL | options)) as twins:
         twins.reset(seed=5)
-        assert_same_pictures(twins)
         drive(twins, 1)
 
 
@@ -127,15 +126,15 @@ def test_each_environment_is_drawn_with_its_own_arguments():
     with Twins("Ant-v5", 5, render_mode="rgb_array", env_kwargs=own, **SMALL) as twins:
         assert len(twins.pool._arguments.distinct) == 3, "what is only drawn differently is the same natively"
         twins.reset(seed=6)
+        twins.step(random_actions("Ant-v5", 5, np.random.default_rng(0)))
         shapes = [picture.shape for picture in assert_same_pictures(twins)]
-        drive(twins, 1)
     assert shapes == [(48, 50, 3), (30, 64, 3), (48, 64, 3), (48, 90, 3), (48, 64, 3)]
 
 
 # --- the state decides
 
 
-@pytest.mark.parametrize("task", ["Hopper-v5", "Reacher-v5"])
+@pytest.mark.parametrize("task", [pytest.param("Hopper-v5", marks=pytest.mark.slow), "Reacher-v5"])
 def test_a_restored_pool_draws_what_the_first_one_drew(task: str):
     fixed: dict[str, Any] = {"default_camera_config": {"lookat": (0.0, 0.0, 0.5), "distance": 3.0}}
     with (
@@ -183,7 +182,7 @@ def test_pictures_are_the_callers_to_keep():
 
 @pytest.mark.parametrize(
     "varied",
-    [{"mass": 1.5}, {"mass": 0.5, "mass:torso": 3.0}, {"gravity": 0.5, "friction": 0.1, "gain": 2.0}, {"damping": 4.0}],
+    [{"mass": 0.5, "mass:torso": 3.0}, {"gravity": 0.5, "friction": 0.1, "gain": 2.0, "damping": 4.0}],
 )
 def test_a_varied_model_is_drawn_where_it_is(varied: dict[str, float]):
     # Its last substep is made again with the model as it was: what the difference moves is less than can be seen.
@@ -222,10 +221,9 @@ def test_a_varied_model_is_drawn_where_it_is(varied: dict[str, float]):
 @pytest.mark.parametrize(
     "kwargs",
     [
-        {"randomize": {"friction:1": 2.0, "gain:0": (0.5, 1.5)}},
+        {"randomize": {"friction:1": 2.0, "gain:0": (0.5, 1.5)}, "keyframe": 0},
         {"keyframe": "0"},
-        {"keyframe": 0},
-        {"keyframe": "lifted"},
+        pytest.param({"keyframe": "lifted"}, marks=pytest.mark.slow),
     ],
 )
 def test_what_is_called_by_its_number_is_drawn_too(kwargs: dict[str, Any], tmp_path: Path):

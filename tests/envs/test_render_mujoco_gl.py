@@ -196,7 +196,8 @@ def test_a_hundred_pools_that_draw_leave_nothing_behind(tmp_path: Path):
     for _ in range(100):
         draw_and_close()
     gc.collect()
-    assert (open_files(), threading.active_count()) == (files, threads)
+    assert open_files() <= files
+    assert threading.active_count() <= threads
     assert resident_kib() - memory < 16 * 1024
 
 

@@ -94,7 +94,7 @@ def test_close_ends_a_recv_that_waits() -> None:
     start = time.perf_counter()
     pool.close()
     thread.join(timeout=PATIENCE_S)
-    assert time.perf_counter() - start < 1.0
+    assert time.perf_counter() - start < PATIENCE_S / 4
     assert isinstance(told[0], ClosedEnvironmentError)
     assert "closed while recv() waited" in str(told[0])
 

@@ -13,7 +13,7 @@ from raceway.envs import NativePool
 Row = tuple[Any, ...]
 """One environment's part of what `step` returns: observation, reward, terminated, truncated, infos."""
 
-PATIENCE_S = 5.0
+PATIENCE_S = 20.0
 """A test that waits longer for a batch has found a hang."""
 
 

@@ -70,22 +70,22 @@ def stopping(seeds: range) -> list[int]:
     return [sample.seed for sample in samples if expected(sample, sample.rounds).stops]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", first(24, range(40)))
 def test_inline_is_the_reference(seed):
     prove(random_graph(seed), INLINE)
 
 
-@pytest.mark.parametrize("seed", first(40, range(100, 160)))
+@pytest.mark.parametrize("seed", first(24, range(100, 160)))
 def test_threads_and_delays_change_no_value(seed):
     prove(random_graph(seed), thread_mode(seed))
 
 
-@pytest.mark.parametrize("seed", first(4, range(200, 210)))
+@pytest.mark.parametrize("seed", first(3, range(200, 210)))
 def test_worker_processes_change_no_value(seed):
     prove(random_graph(seed), process_mode(seed))
 
 
-@pytest.mark.parametrize("seed", first(12, range(300, 320)))
+@pytest.mark.parametrize("seed", first(8, range(300, 320)))
 def test_a_run_goes_on_from_any_snapshot(seed):
     prove_snapshots(random_graph(seed), thread_mode(seed), INLINE, thread_mode(seed + 3))
 
@@ -100,7 +100,7 @@ def test_a_stop_is_at_the_same_round_with_any_threads(seed):
     prove_stops(random_graph(seed), INLINE, thread_mode(seed), thread_mode(seed + 5))
 
 
-@pytest.mark.parametrize("seed", first(3, stopping(range(700, 718))))
+@pytest.mark.parametrize("seed", first(2, stopping(range(700, 718))))
 def test_a_stop_is_at_the_same_round_in_any_processes(seed):
     prove_stops(random_graph(seed), INLINE, process_mode(seed))
 
@@ -193,7 +193,7 @@ MUTATIONS = [
 @pytest.mark.parametrize("mutate", MUTATIONS)
 def test_a_program_that_means_something_else_leaves_another_record(mutate):
     noticed = tried = 0
-    for seed in range(25):
+    for seed in range(15):
         sample = random_graph(seed)
         mutant = mutate(sample, random.Random(seed)) if sample.edges else sample
         if (mutant.nodes, mutant.edges) != (sample.nodes, sample.edges):

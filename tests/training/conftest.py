@@ -6,9 +6,12 @@ Most of a small run's time goes into compiling: programs that are equal are comp
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from tests.compiling import without_optimizing
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,6 +25,13 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     }
     for name, value in settings.items():
         jax.config.update(name, value)  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture(scope="module")
+def compiled_without_optimizing() -> Iterator[None]:
+    """For what is about other things than what JAX computes, and compares no run here with one in another process."""
+    with without_optimizing():
+        yield
 
 
 @pytest.fixture(autouse=True)

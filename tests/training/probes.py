@@ -1,10 +1,16 @@
-"""Environments so small that it is known what must be learned from them, and ones that are hard to collect from."""
+"""Environments so small that it is known what must be learned from them, and ones that are hard to collect from.
+
+They stand apart from the tests because every worker imports this file, and should not have to import JAX with it.
+"""
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -243,6 +249,61 @@ class MaskedWalk(Walk):
         return *super().step(action)[:4], self._mask()
 
 
+class Seen(gymnasium.Env[Any, Any]):
+    """Nested observations that the native kernel reads, and continuous actions."""
+
+    observation_space = spaces.Dict(
+        {"pair": spaces.Tuple([spaces.Box(-1, 1, (2,), np.float32), spaces.Box(-1, 1, (1, 2), np.float64)])}
+    )
+    action_space = spaces.Box(-0.5, 2.0, (2, 2), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._seen(), {}
+
+    def _seen(self) -> Any:
+        return {"pair": (self.np_random.random(2, np.float32), self.np_random.random((1, 2)))}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action), action
+        self.steps += 1
+        return self._seen(), float(action.sum()), False, self.steps == 5, {"steps": self.steps}
+
+
+class Deadly(Walk):
+    """Kills its process, once, in a step of its choice."""
+
+    def __init__(self, mark: str, after: int) -> None:
+        super().__init__()
+        self.mark, self.left = Path(mark), after
+
+    def step(self, action: Any) -> Any:
+        self.left -= 1
+        if self.left == 0 and not self.mark.exists():
+            self.mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(action)
+
+
+class Loose(Walk):
+    """Raises now and then."""
+
+    def step(self, action: Any) -> Any:
+        if self.np_random.random() < 0.02:
+            raise RuntimeError("the cable is loose")
+        return super().step(action)
+
+
+class Stuck(Walk):
+    """Does not come back from a step."""
+
+    def step(self, action: Any) -> Any:
+        if self.steps == 7:
+            signal.pause()
+        return super().step(action)
+
+
 class Imports(Walk):
     """Tells what its process has imported."""
 
@@ -250,3 +311,8 @@ class Imports(Walk):
         obs, reward, terminated, truncated, _ = super().step(action)
         heavy = [name for name in ("jax", "jaxlib", "optax") if name in sys.modules]
         return obs, reward, terminated, truncated, {"heavy": len(heavy), "policy": "raceway._core" in sys.modules}
+
+
+def limited(kind: Any) -> gymnasium.Env:
+    """Cut off after twenty steps."""
+    return gymnasium.wrappers.TimeLimit(kind(), 20)

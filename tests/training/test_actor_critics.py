@@ -26,11 +26,12 @@ WAYS: dict[str, dict[str, Any]] = {
 PROBE: dict[str, Any] = {"num_envs": 8, "n_steps": 16, "learning_rate": 1e-2, "optimizer": "adam", "gamma": 0.5}
 
 
-@pytest.fixture(
-    params=[pytest.param(name, marks=[] if name in ("a2c delayed", "impala") else [pytest.mark.slow]) for name in WAYS]
-)
-def way(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return WAYS[request.param]
+def quickly(*names: str) -> pytest.MarkDecorator:
+    """All ways, of which only these are for the quick tests."""
+    params = [
+        pytest.param(way, id=name, marks=[] if name in names else [pytest.mark.slow]) for name, way in WAYS.items()
+    ]
+    return pytest.mark.parametrize("way", params)
 
 
 def _learned_values(env: Any, obs: list[float], way: dict[str, Any]) -> np.ndarray:
@@ -39,14 +40,17 @@ def _learned_values(env: Any, obs: list[float], way: dict[str, Any]) -> np.ndarr
     return values_of(training, set_up(env, **settings), np.array(obs, np.float32)[:, None])
 
 
+@quickly("a2c delayed")
 def test_a_later_reward_is_discounted(way: dict[str, Any]) -> None:
     assert _learned_values(partial(Probe, "two steps"), [-1.0, 1.0], way) == pytest.approx([0.5, 1.0], abs=0.1)
 
 
+@quickly("impala")
 def test_the_right_action_is_found(way: dict[str, Any]) -> None:
     assert _learned_values(partial(Probe, "both"), [-1.0, 1.0], way) == pytest.approx([1.0, 1.0], abs=0.2)
 
 
+@quickly("a2c delayed", "impala")
 def test_an_episode_that_was_cut_off_goes_on_in_its_value(way: dict[str, Any]) -> None:
     """1 + 0.5 + 0.25 + ... = 2; taken for an end, the last step would be worth 1."""
     assert _learned_values(Forever, [0.0], way) == pytest.approx([2.0], abs=0.1)

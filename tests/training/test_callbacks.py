@@ -18,6 +18,8 @@ from raceway.graph import ReactionError
 from raceway.training.callbacks import Control, Round
 from raceway.training.evaluation import Evaluation
 
+pytestmark = pytest.mark.usefixtures("compiled_without_optimizing")
+
 SMALL: dict[str, Any] = {
     "num_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8), "preset": False,
     "total_steps": 4 * 8 * 30, "evaluation": {"enabled": False}, "checkpoint": {"interval_s": 0.01},

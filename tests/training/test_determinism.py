@@ -13,6 +13,10 @@ SCHEDULES = ["serial", "concurrent"]
 COLLECTORS = ["worker", "central"]
 
 
+# What takes long is tried with the schedule that is harder to get right, and with the other by those who have time.
+IF_IN_TIME = [pytest.param("serial", marks=pytest.mark.slow), "concurrent"]
+
+
 @pytest.fixture(params=SCHEDULES)
 def schedule(request: pytest.FixtureRequest) -> str:
     return request.param
@@ -23,7 +27,7 @@ def collector(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.mark.parametrize("env", ["CartPole-v1", "HalfCheetah-v5"])
+@pytest.mark.parametrize("env", ["CartPole-v1", pytest.param("HalfCheetah-v5", marks=pytest.mark.slow)])
 def test_a_rerun_gives_the_same_chain(env: str, schedule: str, collector: str) -> None:
     settings: dict[str, Any] = {"schedule": schedule, "collector": collector, "normalize_observations": True}
     first = chain(env, **settings)
@@ -45,6 +49,7 @@ def test_delays_change_nothing(schedule: str, collector: str) -> None:
         assert chain("Pendulum-v1", perturb=random_delays(), **settings) == undisturbed
 
 
+@pytest.mark.parametrize("schedule", IF_IN_TIME)
 def test_environments_that_take_their_time_change_nothing(schedule: str) -> None:
     """Groups of one become ready in another order every time."""
     settings: dict[str, Any] = {"schedule": schedule, "collector": "central", "group_size": 1, "rounds": 3}
@@ -67,6 +72,7 @@ def test_the_number_of_workers_changes_nothing(env: str, schedule: str, collecto
         assert chain(env, num_workers=workers, **settings) == alone
 
 
+@pytest.mark.parametrize("schedule", IF_IN_TIME)
 def test_inference_by_jax_is_as_exact(schedule: str) -> None:
     """Its observations are of kinds that the native kernel does not read. Groups of one come in any order."""
     settings: dict[str, Any] = {"schedule": schedule, "group_size": 1, "rounds": 3}

@@ -41,6 +41,8 @@ from tests.training.exported import (
     observations,
 )
 
+pytestmark = pytest.mark.usefixtures("compiled_without_optimizing")
+
 
 @pytest.mark.parametrize(
     ("kind", "normalised"),
@@ -70,8 +72,15 @@ def test_every_action_is_as_the_environment_takes_it(kind: str, tmp_path: Path) 
     assert_close(act_of_the_page(raceway.export(run.path, "safetensors"))(run.leaves), expected)
 
 
-@pytest.mark.parametrize("observation", ["float32", "nested"])
-@pytest.mark.parametrize("kind", NETWORKS)
+@pytest.mark.parametrize(
+    ("kind", "observation"),
+    [
+        # Each with one of them; the other is for those who have more time.
+        pytest.param(kind, observation, marks=[] if at % 2 == turn else [pytest.mark.slow])
+        for at, kind in enumerate(NETWORKS)
+        for turn, observation in enumerate(("float32", "nested"))
+    ],
+)
 def test_every_network_gives_its_distribution_and_value(kind: str, observation: str, tmp_path: Path) -> None:
     for action in ("discrete", "multi_binary", "box") if observation == "float32" else ("multi_discrete",):
         run = made(tmp_path, OBSERVATIONS[observation], ACTIONS[action], NETWORKS[kind], name=action)

@@ -14,8 +14,16 @@ CARTPOLE = {"total_steps": 64 * 8 * 500}
 CHEETAH = {"env": "HalfCheetah-v5", "n_steps": 32, "total_steps": 32 * 8 * 500}
 
 
-def check(directory: Path, settings: dict[str, Any], kills: int) -> None:
-    whole = train(directory / "whole", settings)
+USUAL = {"collector": "worker", "schedule": "concurrent"}
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the usual settings that was never killed."""
+    return train(tmp_path_factory.mktemp("whole"), USUAL)
+
+
+def check(directory: Path, settings: dict[str, Any], kills: int, whole: Path) -> None:
     killed = 0
     for number in range(kills):
         # Every other one while a checkpoint is being written.
@@ -27,17 +35,12 @@ def check(directory: Path, settings: dict[str, Any], kills: int) -> None:
     assert resumed, "it never went on from a checkpoint"
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"collector": "worker", "schedule": "concurrent"}, {"collector": "central", "schedule": "serial"}],
-    ids=lambda settings: "-".join(settings.values()),
-)
-def test_a_run_that_is_killed_twice_equals_one_that_never_was(tmp_path: Path, settings: dict[str, Any]) -> None:
-    check(tmp_path, settings, kills=2)
+def test_a_run_that_is_killed_twice_equals_one_that_never_was(tmp_path: Path, usual: Path) -> None:
+    check(tmp_path, USUAL, 2, usual)
 
 
-def test_a_run_that_is_killed_before_its_first_checkpoint_begins_again(tmp_path: Path) -> None:
-    settings = {"checkpoint": {"interval_s": 1000.0}, "total_steps": 64 * 8 * 60}
+def test_a_run_that_is_killed_before_its_first_checkpoint_begins_again(tmp_path: Path, usual: Path) -> None:
+    settings = {**USUAL, "checkpoint": {"interval_s": 1000.0}}
     process = start(tmp_path / "killed", settings)
     chain = folder(tmp_path / "killed", settings) / "chain.jsonl"
     while not (chain.exists() and chain.stat().st_size) and process.poll() is None:
@@ -45,7 +48,7 @@ def test_a_run_that_is_killed_before_its_first_checkpoint_begins_again(tmp_path:
     process.kill()
     process.communicate()
     train(tmp_path / "killed", settings)
-    assert same(folder(tmp_path / "killed", settings), train(tmp_path / "whole", settings)) == []
+    assert same(folder(tmp_path / "killed", settings), usual) == []
 
 
 @pytest.mark.slow
@@ -54,4 +57,5 @@ def test_a_run_that_is_killed_before_its_first_checkpoint_begins_again(tmp_path:
 @pytest.mark.parametrize("collector", ["worker", "central"])
 @pytest.mark.parametrize("task", [CARTPOLE, CHEETAH], ids=["CartPole", "HalfCheetah"])
 def test_twenty_and_more_kills(tmp_path: Path, task: dict[str, Any], collector: str, schedule: str) -> None:
-    check(tmp_path, {**task, "collector": collector, "schedule": schedule}, kills=5)
+    settings = {**task, "collector": collector, "schedule": schedule}
+    check(tmp_path, settings, 5, train(tmp_path / "whole", settings))

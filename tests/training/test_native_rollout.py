@@ -278,7 +278,7 @@ def test_environments_that_wait_are_stepped_side_by_side() -> None:
     with closing(pool):
         start = time.perf_counter()
         runner.collect(buffers(pool, runner), NUM_STEPS, 0, 0)
-        assert time.perf_counter() - start < 0.5  # one after the other it is 1.3 s, side by side 0.1 s
+        assert time.perf_counter() - start < 0.9  # one after the other it is 1.3 s, side by side 0.1 s
 
 
 def test_closing_the_pool_ends_a_rollout() -> None:
@@ -299,7 +299,7 @@ def test_closing_the_pool_ends_a_rollout() -> None:
     pool.close()
     thread.join(5)
     assert raised
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 4
 
 
 def test_ctrl_c_ends_a_rollout() -> None:
@@ -312,7 +312,7 @@ def test_ctrl_c_ends_a_rollout() -> None:
             start = time.perf_counter()
             with pytest.raises(KeyboardInterrupt):
                 runner.collect(filled, 100_000, 0, 0)
-            assert time.perf_counter() - start < 2
+            assert time.perf_counter() - start < 4
         finally:
             signal.signal(signal.SIGALRM, before)
         few = buffers(pool, runner, 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from functools import partial
 from pathlib import Path
@@ -11,38 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.vector import SyncVectorEnv
 
 import raceway
 from raceway.errors import EnvError, SettingError
 from raceway.graph import ReactionError
-from tests.training.probes import Walk
+from tests.training.probes import Deadly, Loose, Stuck, Walk
 from tests.training.small_runs import SMALL, chain
 
+pytestmark = pytest.mark.usefixtures("compiled_without_optimizing")
+
 ROUNDS = 8
-
-
-class Deadly(Walk):
-    """Kills its process, once, in a step of its choice."""
-
-    def __init__(self, mark: str, after: int) -> None:
-        super().__init__()
-        self.mark, self.left = Path(mark), after
-
-    def step(self, action: Any) -> Any:
-        self.left -= 1
-        if self.left == 0 and not self.mark.exists():
-            self.mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().step(action)
-
-
-class Loose(Walk):
-    """Raises now and then."""
-
-    def step(self, action: Any) -> Any:
-        if self.np_random.random() < 0.02:
-            raise RuntimeError("the cable is loose")
-        return super().step(action)
 
 
 @pytest.mark.parametrize("collector", ["worker", "central"])
@@ -99,20 +77,38 @@ def test_a_killed_worker_ends_the_run(tmp_path: Path) -> None:
         train(tmp_path, partial(Deadly, str(tmp_path / "mark"), 20))
 
 
-class Stuck(Walk):
-    """Does not come back from a step."""
-
-    def step(self, action: Any) -> Any:
-        if self.steps == 7:
-            signal.pause()
-        return super().step(action)
-
-
 def test_a_worker_that_hangs_is_named(tmp_path: Path) -> None:
     with pytest.raises(EnvError, match=r"worker"):
         train(tmp_path, Stuck, worker_timeout=2.0)
     with pytest.raises(SettingError, match="worker_timeout"):
         train(tmp_path, Walk, worker_timeout=0)
+
+
+def test_an_environment_that_hangs_at_first_is_given_up(tmp_path: Path) -> None:
+    class Asleep(Walk):
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+            signal.pause()
+
+    with pytest.raises(EnvError, match=r"Worker 0 of .*Asleep .* for more than worker_timeout=1 seconds"):
+        train(tmp_path, Asleep, worker_timeout=1.0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_native_task_says_that_it_does_not_heed_what_is_for_python(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = {"directory": str(tmp_path), "interval_s": 1000.0}
+    train(tmp_path, "CartPole-v1", on_error="restart", worker_timeout=5, log=log)
+    said = "without effect: on_error='restart', worker_timeout=5, since CartPole-v1 runs natively"
+    assert said in capsys.readouterr().out
+    train(tmp_path, "CartPole-v1", on_error="restart", worker_timeout=5, lane="inline", log=log)
+    assert "without effect" not in capsys.readouterr().out
+
+
+def test_a_vector_environment_takes_no_arguments(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"env_args=\{'gravity': 3\}, but the vector environment"):
+        train(tmp_path, SyncVectorEnv([Walk] * 4), env_args={"gravity": 3})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_policy_that_is_not_finite_is_told_as_such(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import pytest
 from gymnasium.vector import SyncVectorEnv
 
@@ -18,11 +17,9 @@ from raceway.training.checkpoints import Checkpoints
 from tests.training.interrupting import SMALL, StopAt, interrupted, train
 from tests.training.killing import folder, kill_at_random, same
 from tests.training.killing import train as train_in_process
-from tests.training.probes import ChanceWalk, Everything, MaskedWalk, Recall, SavedWalk, Walk
+from tests.training.probes import ChanceWalk, Everything, MaskedWalk, Recall, SavedWalk, Walk, limited
 
-
-def limited(kind: Any) -> gymnasium.Env:
-    return gymnasium.wrappers.TimeLimit(kind(), 20)
+pytestmark = pytest.mark.usefixtures("compiled_without_optimizing")
 
 
 @pytest.mark.parametrize(
@@ -82,9 +79,9 @@ def test_a_vector_environment_that_cannot_tell_begins_new_episodes(tmp_path: Pat
     assert ended.digest == train(tmp_path / "whole", SyncVectorEnv([SavedWalk] * 4), callbacks=[StopAt(-1)]).digest
 
 
-@pytest.mark.parametrize("kind", ["Walk", "SavedWalk"])
+@pytest.mark.parametrize("kind", ["Walk", pytest.param("SavedWalk", marks=pytest.mark.slow)])
 def test_a_run_that_is_killed_equals_one_that_never_was(tmp_path: Path, kind: str) -> None:
-    settings = {"env": f"tests.training.probes:{kind}", "n_steps": 32, "total_steps": 32 * 8 * 300, "num_workers": 2}
+    settings = {"env": f"tests.training.probes:{kind}", "n_steps": 32, "total_steps": 32 * 8 * 200, "num_workers": 2}
     whole = train_in_process(tmp_path / "whole", settings)
     assert kill_at_random(tmp_path / "killed", settings, 0.4, in_writing=False), "it was over before it was killed"
     train_in_process(tmp_path / "killed", settings)

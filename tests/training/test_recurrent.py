@@ -20,6 +20,8 @@ from raceway.training.sampler import Sampler
 from tests.training.probes import Recall, Staircase, Unsteady
 from tests.training.small_runs import SMALL, chain, random_delays, run, set_up
 
+pytestmark = pytest.mark.usefixtures("compiled_without_optimizing")
+
 SMALL_GRU: dict[str, Any] = {"gru": 6, "batch_size": 16}
 RECALL = "tests.training.probes:Recall"
 ENOUGH: dict[str, Any] = {
@@ -33,7 +35,8 @@ ENOUGH: dict[str, Any] = {
 }
 
 
-@pytest.fixture(params=["serial", "concurrent"])
+# The serial ones take as long, and have less that could go wrong.
+@pytest.fixture(params=[pytest.param("serial", marks=pytest.mark.slow), "concurrent"])
 def schedule(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -50,13 +53,16 @@ def test_a_rerun_gives_the_same_chain_in_one_thread_too(schedule: str) -> None:
     assert chain("CartPole-v1", seed=2, **settings)[0] != first[0]
 
 
-@pytest.mark.parametrize(("schedule", "group_size"), [("serial", 2), ("concurrent", 1)])
+@pytest.mark.parametrize(
+    ("schedule", "group_size"), [pytest.param("serial", 2, marks=pytest.mark.slow), ("concurrent", 1)]
+)
 def test_delays_and_workers_change_nothing(schedule: str, group_size: int) -> None:
     settings: dict[str, Any] = {"schedule": schedule, "group_size": group_size, **SMALL_GRU}
     undisturbed = chain("CartPole-v1", num_workers=1, **settings)
     assert chain("CartPole-v1", num_workers=4, perturb=random_delays(), **settings) == undisturbed
 
 
+@pytest.mark.slow
 def test_environments_that_take_their_time_change_nothing(schedule: str) -> None:
     settings: dict[str, Any] = {"schedule": schedule, "group_size": 1, "rounds": 3, **SMALL_GRU}
     undisturbed = chain(Unsteady, **{**settings, "env_args": {"most_s": 0.0}})
@@ -136,8 +142,8 @@ def test_a_sampler_goes_on_with_what_it_remembered() -> None:
 
 def test_only_with_a_memory_is_a_thing_of_the_past_known() -> None:
     remembering, forgetting = (
-        np.mean([progress.episodes.returns.mean() for progress in run(Recall, 40, gru=width, **ENOUGH)[0][-5:]])
-        for width in (16, None)
+        np.mean([progress.episodes.returns.mean() for progress in run(Recall, rounds, gru=width, **ENOUGH)[0][-5:]])
+        for width, rounds in ((16, 40), (None, 20))
     )
     assert remembering > 0.9
     assert abs(forgetting) < 0.3

@@ -124,15 +124,20 @@ def test_infos_are_logged(tmp_path: Path) -> None:
     assert {"info/x_velocity", "info/reward_ctrl"} <= set(rows[-1])
 
 
-def test_environments_of_the_users_own(tmp_path: Path) -> None:
-    evaluation = {"times": 2, "episodes": 2}
-    for action in ("discrete", "box", "multi_discrete", "multi_binary"):
-        run = train(partial(Everything, action), tmp_path, evaluation=evaluation)
-        policy = raceway.load(run.directory)
-        env = Everything(action)
-        obs, info = env.reset(seed=3)
-        env.step(policy.act(obs, action_mask=info.get("action_mask")))
-        assert "info/height" in rows_of(run)[0]
+@pytest.mark.parametrize(
+    "action",
+    [
+        "discrete",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("box", "multi_discrete", "multi_binary")),
+    ],
+)
+def test_environments_of_the_users_own(tmp_path: Path, action: str) -> None:
+    run = train(partial(Everything, action), tmp_path, evaluation={"times": 2, "episodes": 2})
+    policy = raceway.load(run.directory)
+    env = Everything(action)
+    obs, info = env.reset(seed=3)
+    env.step(policy.act(obs, action_mask=info.get("action_mask")))
+    assert "info/height" in rows_of(run)[0]
 
 
 def test_a_network_of_the_users_own(tmp_path: Path) -> None:

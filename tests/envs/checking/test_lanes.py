@@ -21,6 +21,8 @@ from raceway.envs.checking.targets import Target
 from tests.envs.checking import hostile_envs as hostile
 from tests.envs.checking import right_envs as right
 
+pytestmark = pytest.mark.alone
+
 
 def test_every_lane_that_can_run_it_is_in_the_report() -> None:
     report = raceway.check(right.Nest, num_envs=6, num_workers=2)

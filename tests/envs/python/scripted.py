@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import time
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -191,3 +194,15 @@ class Counting(gymnasium.Env):
 
     def _observe(self) -> np.ndarray:
         return np.array([self.number, self.episode, self.steps], np.float64)
+
+
+Maker = Callable[[], gymnasium.Env]
+
+
+def maker(**kwargs: Any) -> Maker:
+    """Makes a scripted environment with spaces of its own."""
+    return functools.partial(_scripted, kwargs)
+
+
+def _scripted(kwargs: dict[str, Any]) -> Scripted:
+    return Scripted(**copy.deepcopy(kwargs))

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 import raceway
 from tests.envs.gymnasium_twin import MODES, assert_same
-from tests.envs.python.scripted import Scripted
-
-Maker = Callable[[], gymnasium.Env]
+from tests.envs.python.scripted import Maker
 
 LANES: dict[str, dict[str, Any]] = {
     "inline": {"lane": "inline"},
@@ -23,15 +19,6 @@ LANES: dict[str, dict[str, Any]] = {
     "2-workers": {"lane": "process", "num_workers": 2},
     "3-workers": {"lane": "process", "num_workers": 3},
 }
-
-
-def maker(**kwargs: Any) -> Maker:
-    """Makes a scripted environment with spaces of its own."""
-    return functools.partial(_scripted, kwargs)
-
-
-def _scripted(kwargs: dict[str, Any]) -> Scripted:
-    return Scripted(**copy.deepcopy(kwargs))
 
 
 class Pair:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,7 @@ import pytest
 import raceway
 from tests.envs.gymnasium_twin import assert_same
 from tests.envs.processes import resident_kib
-from tests.envs.python.scripted import OBSERVATIONS, Counting
-from tests.envs.python.sync_twin import maker
+from tests.envs.python.scripted import OBSERVATIONS, Counting, maker
 from tests.envs.python.watching import descriptors
 
 MAKERS = [maker(observation=OBSERVATIONS["nested"], longest=4)] * 5
@@ -126,6 +125,50 @@ def test_memory_is_used_again_when_the_last_array_is_gone() -> None:
         pool.step(actions)
     assert resident_kib() - before < 600
     assert len(descriptors()) == files
+    pool.close()
+
+
+KEPT: dict[str, Callable[[np.ndarray], Any]] = {
+    "a row": lambda obs: obs[1],
+    "a view of a view": lambda obs: obs[1:][::-1].T,
+    "a memoryview": lambda obs: obs.data,
+    "what another library has": np.from_dlpack,
+    "its memory as bytes": lambda obs: np.frombuffer(obs, np.uint8),
+}
+
+
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("lane", ["inline", "process"])
+def test_a_part_of_a_result_is_enough_to_keep_it(lane: str, kept: str) -> None:
+    pool = raceway.make(Counting, 4, lane=lane, num_workers=2)
+    pool.reset()
+    for _ in range(5):
+        part = KEPT[kept](pool.step([0] * 4)[0])
+        before = np.array(part)
+        for _ in range(8):
+            pool.step([0] * 4)
+        assert np.array_equal(np.array(part), before)
+    pool.close()
+
+
+@pytest.mark.parametrize("lane", ["inline", "process"])
+def test_rows_that_nobody_has_any_more_are_written_again(lane: str) -> None:
+    pool = raceway.make(Counting, 4, lane=lane, num_workers=2)
+    pool.reset()
+    places = {pool.step([0] * 4)[0].ctypes.data for _ in range(50)}
+    assert len(places) == 2
+    pool.close()
+
+
+@pytest.mark.parametrize("lane", ["inline", "process"])
+def test_an_array_that_its_owner_changed_does_not_come_back(lane: str) -> None:
+    pool = raceway.make(Counting, 4, lane=lane, num_workers=2)
+    pool.reset()
+    for _ in range(10):
+        obs, rewards, *_ = pool.step([0] * 4)
+        assert (obs.shape, obs.flags.writeable, rewards.dtype) == ((4, 3), True, np.float64)
+        obs.shape, rewards.dtype = (12,), np.int64
+        obs.flags.writeable = False
     pool.close()
 
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import raceway
 from tests.envs.gymnasium_twin import assert_same
 from tests.envs.python.rows import by_send, by_step
-from tests.envs.python.scripted import ACTIONS, OBSERVATIONS, VARIABLE, Counting, Scripted, digest
-from tests.envs.python.sync_twin import maker
+from tests.envs.python.scripted import ACTIONS, OBSERVATIONS, VARIABLE, Counting, Scripted, digest, maker
 from tests.envs.transitions import PATIENCE_S
 from tests.examples import examples
 
@@ -174,38 +173,38 @@ def test_every_transition_is_received_exactly_once(shared: Any, data: st.DataObj
 
 def test_who_is_ready_first_comes_first(pool: Any) -> None:
     start = time.perf_counter()
-    pool.send([400, 400, 1, 1, 1, 1, 1, 1])
+    pool.send([800, 800, 1, 1, 1, 1, 1, 1])
     early = received(pool) + received(pool)
-    assert time.perf_counter() - start < 0.3
+    assert time.perf_counter() - start < 0.7
     assert not {0, 1} & set(early)
 
 
 def test_a_slow_environment_does_not_hold_up_other_workers(pool: Any) -> None:
-    pool.send([600, 0, 0, 0], [0, 5, 6, 7])
+    pool.send([1000, 0, 0, 0], [0, 5, 6, 7])
     start = time.perf_counter()
     for _ in range(10):
         env_ids = received(pool)
         assert 0 not in env_ids
         pool.send([0, 0], env_ids)
-    assert time.perf_counter() - start < 0.4
+    assert time.perf_counter() - start < 0.9
 
 
 def test_send_does_not_wait_for_the_steps(pool: Any) -> None:
     start = time.perf_counter()
     pool.send([150] * 8)
-    assert time.perf_counter() - start < 0.1
+    assert time.perf_counter() - start < 0.3  # one after the other they take 0.45 s
 
 
 # --- what is refused
 
 
 def test_a_timeout_is_kept_and_loses_nothing(pool: Any) -> None:
-    pool.send([300, 300], [0, 7])
+    pool.send([800, 800], [0, 7])
     for timeout in (0, 0.01, 0.1):
         start = time.perf_counter()
         with pytest.raises(TimeoutError, match=r"ready.*2|2.*ready"):
             pool.recv(timeout=timeout)
-        assert timeout <= time.perf_counter() - start < timeout + 0.1
+        assert timeout <= time.perf_counter() - start < timeout + 0.5
     assert received(pool) == [0, 7]
 
 

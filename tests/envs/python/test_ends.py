@@ -15,7 +15,7 @@ import raceway
 from tests.envs.processes import output_of, run_script
 from tests.envs.python.faulty import Faulty, actions, fault, faulty
 from tests.envs.python.scripted import Counting, Scripted
-from tests.envs.python.watching import children, wait_until
+from tests.envs.python.watching import children, grown, holdings, wait_until
 
 # --- close
 
@@ -31,7 +31,7 @@ def test_close_ends_the_workers_and_closes_the_environments(tmp_path: Path) -> N
     assert len(children() - before) >= 2
     start = time.perf_counter()
     pool.close()
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 4
     assert children() <= before
     assert len(list(tmp_path.iterdir())) == 5
     pool.close()
@@ -64,7 +64,7 @@ def test_close_with_steps_in_flight_does_not_wait_for_ever(name: str) -> None:
         start = time.perf_counter()
         pool.close()
         assert time.perf_counter() - start < 6
-    wait_until(lambda: children() <= before, 1)
+    wait_until(lambda: children() <= before, 10)
 
 
 def test_close_ends_a_recv_that_waits_in_another_thread() -> None:
@@ -83,7 +83,7 @@ def test_close_ends_a_recv_that_waits_in_another_thread() -> None:
         thread.start()
         time.sleep(0.2)
         pool.close()
-        thread.join(timeout=5)
+        thread.join(timeout=20)
     assert isinstance(told[0], ClosedEnvironmentError)
 
 
@@ -106,7 +106,7 @@ def test_dropping_a_pool_ends_its_workers() -> None:
     pool.send([50] * 4)
     del pool
     gc.collect()
-    wait_until(lambda: children() <= before, 3)
+    wait_until(lambda: children() <= before, 10)
 
 
 def test_dropping_a_pool_in_a_cycle_ends_its_workers() -> None:
@@ -117,7 +117,7 @@ def test_dropping_a_pool_in_a_cycle_ends_its_workers() -> None:
     cycle.append(cycle)
     del pool, cycle
     gc.collect()
-    wait_until(lambda: children() <= before, 3)
+    wait_until(lambda: children() <= before, 10)
 
 
 def test_a_pool_that_is_never_reset_ends_too() -> None:
@@ -125,7 +125,7 @@ def test_a_pool_that_is_never_reset_ends_too() -> None:
     raceway.make(Counting, 4, lane="process", num_workers=2).close()
     raceway.make(Counting, 4, lane="process", num_workers=2)
     gc.collect()
-    wait_until(lambda: children() <= before, 3)
+    wait_until(lambda: children() <= before, 10)
 
 
 # --- the end of the interpreter
@@ -232,6 +232,7 @@ CYCLES = """
 """
 
 
+@pytest.mark.alone
 def test_pools_made_and_closed_leave_nothing_behind() -> None:
     output_of(CYCLES, "8", timeout_s=120)
 
@@ -242,9 +243,8 @@ def test_300_pools_made_and_closed_leave_nothing_behind() -> None:
     assert int(output_of(CYCLES, "300", timeout_s=1100)) < 4000
 
 
+@pytest.mark.alone
 def test_refused_pools_leave_nothing_behind() -> None:
-    from tests.envs.python.watching import holdings
-
     def refuse() -> None:
         for kwargs in ({"constructor": "raise"}, {"constructor": "os._exit"}, {"unknown": 3}):
             with pytest.raises((RuntimeError, ValueError)):
@@ -254,4 +254,4 @@ def test_refused_pools_leave_nothing_behind() -> None:
     refuse()
     before = holdings()
     refuse()
-    assert holdings() == before
+    assert not grown(before)

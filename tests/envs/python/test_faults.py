@@ -124,7 +124,7 @@ def test_an_error_in_a_constructor_leaves_no_process_behind(lane: str, env: int)
     with pytest.raises(EnvError) as raised, faulty(lane=lane, own=own):
         pass
     assert_tells(raised.value, env, RAISED["raise"])
-    wait_until(lambda: children() <= before, 2)
+    wait_until(lambda: children() <= before, 10)
 
 
 def test_a_worker_that_dies_while_environments_are_made_is_told() -> None:
@@ -133,7 +133,7 @@ def test_a_worker_that_dies_while_environments_are_made_is_told() -> None:
     with pytest.raises(EnvError, match=r"(?i)worker 1.*SIGKILL"), faulty(own=[{}, {}, {}, {"constructor": "kill"}]):
         pass
     assert time.perf_counter() - start < 10
-    wait_until(lambda: children() <= before, 2)
+    wait_until(lambda: children() <= before, 10)
 
 
 @pytest.mark.parametrize("lane", ["inline", "process"])
@@ -141,7 +141,7 @@ def test_an_error_in_close_does_not_keep_the_others_from_closing(lane: str) -> N
     before = children()
     with faulty(lane=lane, own=[{}, {"close_": "raise"}, {"close_": "exit"}, {}]) as pool:
         pool.reset()
-    wait_until(lambda: children() <= before, 2)
+    wait_until(lambda: children() <= before, 10)
 
 
 def test_an_environment_that_hangs_in_close_is_not_waited_for() -> None:
@@ -176,14 +176,13 @@ def test_what_environments_print_disturbs_nothing(capfd: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("lane", ["inline", "process"])
 def test_environments_with_other_spaces_are_refused(lane: str) -> None:
-    from tests.envs.python.scripted import OBSERVATIONS
-    from tests.envs.python.sync_twin import maker
+    from tests.envs.python.scripted import OBSERVATIONS, maker
 
     before = children()
     makers = [maker(), maker(), maker(observation=OBSERVATIONS["image"])]
     with pytest.raises(ValueError, match=r"(?i)environment 2 has another observation.*equal"):
         raceway.make(makers, 3, lane=lane, num_workers=2)
-    wait_until(lambda: children() <= before, 2)
+    wait_until(lambda: children() <= before, 10)
 
 
 def _three() -> Any:

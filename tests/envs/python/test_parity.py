@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from itertools import cycle
 from typing import Any
 
 import gymnasium
@@ -12,10 +13,9 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import raceway
 from tests.envs.gymnasium_twin import MODES, assert_same
-from tests.envs.python.scripted import ACTIONS, OBSERVATIONS, Scripted
-from tests.envs.python.sync_twin import LANES, Pair, maker
+from tests.envs.python.scripted import ACTIONS, OBSERVATIONS, Scripted, maker
+from tests.envs.python.sync_twin import LANES, Pair
 from tests.examples import examples
 
 PROCESSES = {name: LANES[name] for name in LANES if name != "inline"}
@@ -28,31 +28,31 @@ def in_lanes(lanes: dict[str, dict[str, Any]] = LANES) -> pytest.MarkDecorator:
 # --- modes, workers, spaces
 
 
-@in_lanes()
-@pytest.mark.parametrize("mode", MODES)
-def test_every_mode_and_number_of_workers(mode: str, lane: dict[str, Any]) -> None:
+MODES_AND_LANES = [(mode, lane) for mode in MODES for lane in LANES]
+# Every mode inline and in processes, every number of workers; the rest is for those who have more time.
+SOME_MODES_AND_LANES = {*((mode, "inline") for mode in MODES), *zip(MODES, PROCESSES, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("mode", "lane"),
+    [pytest.param(*each, marks=[] if each in SOME_MODES_AND_LANES else [pytest.mark.slow]) for each in MODES_AND_LANES],
+)
+def test_every_mode_and_number_of_workers(mode: str, lane: str) -> None:
     makers = [maker(observation=OBSERVATIONS["nested"], action=ACTIONS["nested"])] * 5
-    with Pair(makers, mode, **lane) as pair:
+    with Pair(makers, mode, **LANES[lane]) as pair:
         assert pair.ours.metadata == pair.theirs.metadata
         pair.drive(60)
         pair.drive(20, seed=7)
 
 
-@pytest.mark.parametrize("observation", OBSERVATIONS)
-def test_every_observation_space(observation: str) -> None:
+@pytest.mark.parametrize(("observation", "action"), list(zip(OBSERVATIONS, cycle(ACTIONS), strict=False)))
+def test_every_observation_and_action_space(observation: str, action: str) -> None:
     mode = list(MODES)[list(OBSERVATIONS).index(observation) % 3]
+    makers = [maker(observation=OBSERVATIONS[observation], action=ACTIONS[action])] * 3
     for lane in ("inline", "2-workers"):
-        with Pair([maker(observation=OBSERVATIONS[observation])] * 3, mode, **LANES[lane]) as pair:
+        with Pair(makers, mode, **LANES[lane]) as pair:
             assert pair.ours.observation_space == pair.theirs.observation_space
             assert pair.ours.single_observation_space == OBSERVATIONS[observation]
-            pair.drive(25)
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-def test_every_action_space(action: str) -> None:
-    mode = list(MODES)[list(ACTIONS).index(action) % 3]
-    for lane in ("inline", "2-workers"):
-        with Pair([maker(action=ACTIONS[action])] * 3, mode, **LANES[lane]) as pair:
             assert pair.ours.action_space == pair.theirs.action_space
             assert pair.ours.single_action_space == ACTIONS[action]
             pair.drive(25)
@@ -168,12 +168,11 @@ def test_bad_resets_are_refused_and_change_nothing(lane: str) -> None:
 # --- Gymnasium's own environments and ids
 
 
-@in_lanes({name: LANES[name] for name in ("inline", "2-workers")})
-@pytest.mark.parametrize("mode", MODES)
-def test_cart_pole_by_its_id(mode: str, lane: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("mode", "lane"), [*((mode, "inline") for mode in MODES), ("next_step", "2-workers")])
+def test_cart_pole_by_its_id(mode: str, lane: str) -> None:
     makers = [functools.partial(gymnasium.make, "CartPole-v1")] * 4
-    with Pair(makers, mode, target="CartPole-v1", **lane) as pair:
-        assert pair.ours.lane == lane["lane"]
+    with Pair(makers, mode, target="CartPole-v1", **LANES[lane]) as pair:
+        assert pair.ours.lane == LANES[lane]["lane"]
         pair.drive(120)
 
 
@@ -249,16 +248,3 @@ def test_pictures_and_attributes_of_the_pool() -> None:
             assert pair.ours.render_mode == "rgb_array"
             assert pair.ours.lane == lane
             assert pair.ours.faults.tolist() == [0, 0, 0]
-
-
-def test_the_number_of_workers_changes_no_bit() -> None:
-    def roll(num_workers: int) -> bytes:
-        env = raceway.make(Scripted, 6, num_workers=num_workers, lane="process", seed=5)
-        said = [env.reset()[0].tobytes()]
-        for _ in range(30):
-            obs, rewards, *_ = env.step(np.arange(6) % 5)
-            said += [obs.tobytes(), rewards.tobytes()]
-        env.close()
-        return b"".join(said)
-
-    assert roll(1) == roll(2) == roll(4)

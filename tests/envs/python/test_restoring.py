@@ -70,9 +70,19 @@ def test_seeds_of_episodes_do_not_meet() -> None:
 # --- state
 
 
-@pytest.mark.parametrize("target", [Walk, SavedWalk, DictWalk])
-@pytest.mark.parametrize(("lane", "then"), [("process", "inline"), ("inline", "process"), ("process", "process")])
-def test_a_pool_goes_on_from_its_state_in_any_lane(target: Any, lane: str, then: str) -> None:
+WAYS_ON = [("process", "inline"), ("inline", "process"), ("process", "process")]
+
+
+@pytest.mark.parametrize(
+    ("lane", "then", "target"),
+    [
+        # Once each; the other pairs are for those who have more time.
+        pytest.param(*way, target, marks=[] if at == by else [pytest.mark.slow])
+        for at, way in enumerate(WAYS_ON)
+        for by, target in enumerate((Walk, SavedWalk, DictWalk))
+    ],
+)
+def test_a_pool_goes_on_from_its_state_in_any_lane(lane: str, then: str, target: Any) -> None:
     first = walks(target, lane=lane)
     first.reset(seed=3)
     roll(first, plan(first, 23))

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 def children(pid: int | None = None) -> set[int]:
@@ -49,7 +50,7 @@ def segments() -> set[str]:
     return set(_listed("/dev/shm"))
 
 
-def holdings() -> dict[str, object]:
+def holdings() -> dict[str, Any]:
     """All that must not grow, however many pools have come and gone."""
     return {
         "children": children(),
@@ -61,12 +62,25 @@ def holdings() -> dict[str, object]:
     }
 
 
-def wait_until(happens: Callable[[], bool], seconds: float) -> float:
+def grown(before: dict[str, Any]) -> dict[str, Any]:
+    """Of what this process holds, that of which it is more than before; what others have left may end meanwhile."""
+    return {name: now for name, now in holdings().items() if not now <= before[name]}
+
+
+def command_of(pid: int) -> str:
+    """How a process was started."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return "gone"
+
+
+def wait_until(happens: Callable[[], bool], seconds: float, told: Callable[[], str] = str) -> float:
     """Waits, and returns how long it took; fails the test when it takes longer than `seconds`."""
     start = time.perf_counter()
     while not happens():
         took = time.perf_counter() - start
-        assert took < seconds, f"it has not happened within {seconds} s"
+        assert took < seconds, told() or f"it has not happened within {seconds} s"
         time.sleep(0.005)
     return time.perf_counter() - start
 
