@@ -19,7 +19,8 @@ class Orders {
   bool takes(nb::handle actions) const;
 
   // Gives the order of this number, and waits until it is carried out. `actions`: such as it takes, or None if they are
-  // written down already. Returns None if it takes longer than the timeout; else whether a worker has said something.
+  // written down already. Returns None if not all workers have done so within the timeout; else whether one of them
+  // has said something.
   nb::object step(nb::handle actions, std::int64_t number, std::int64_t place, std::int64_t before, Patience& patience,
                   double timeout_s);
 

@@ -231,7 +231,7 @@ class Orders:
     ) -> bool | None:
         """Gives the order of this number and waits; `actions` is None if they are written down already.
 
-        None if that takes longer than the timeout; else whether a worker has said something.
+        None if not all workers have done so within the timeout; else whether one of them has said something.
         """
 
 def describe_tasks() -> list[dict[str, Any]]: ...

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import raceway
-from raceway.envs import NativePool
+from raceway.envs import NativePool, compiler
 from raceway.envs.bare import bare_loop
 from raceway.envs.compiler import include_directory
 from raceway.envs.user_native import fingerprint
@@ -356,3 +356,18 @@ def test_a_library_that_was_replaced_is_refused(tmp_path: Path, pole: Path, cach
     made.write_bytes(good.read_bytes())
     with pytest.raises(NativeEnvError, match="Start Python again"):
         raceway.load_native(made)
+
+
+def test_of_what_is_pruned_only_that_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "_KEPT", 2)
+    for age, name in enumerate(["a-2.so", "a-1.so", "b-1.so"]):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
+    for record in ("a.json", "b.json"):
+        (tmp_path / record).touch()
+    compiler._prune(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"a-1.so", "a-2.so", "a.json"}
+    os.utime(tmp_path / "a-1.so", (1, 1))
+    (tmp_path / "c-1.so").touch()
+    compiler._prune(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"a-2.so", "a.json", "c-1.so"}

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import fcntl
 import functools
+import glob
 import hashlib
 import json
 import os
@@ -202,4 +203,6 @@ def _prune(places: Path) -> None:
         libraries = sorted(places.glob("*.so"), key=lambda path: path.stat().st_mtime)
         for library in libraries[:-_KEPT]:
             library.unlink(missing_ok=True)
-            library.with_name(library.name.rpartition("-")[0] + ".json").unlink(missing_ok=True)
+            entry = library.name.rpartition("-")[0]
+            if not any(places.glob(f"{glob.escape(entry)}-*.so")):
+                library.with_name(f"{entry}.json").unlink(missing_ok=True)

@@ -63,7 +63,7 @@ def make(
         on_error: what becomes of an environment in Python that raises, or whose worker is lost: "raise" ends the call
             with an `EnvError`, "restart" makes it anew and truncates its episode.
         worker_timeout: seconds that one step of a Python environment may take in a worker process; None: any time.
-            Like on_error, it is refused for what runs natively.
+            Like on_error, it is refused for what runs natively; and in the inline lane, which has no workers.
         **kwargs: the environment's own keyword arguments, the same for all. MuJoCo tasks also take Gymnasium's for
             pictures: width, height, camera_id, camera_name, default_camera_config, max_geom, visual_options.
     """
@@ -100,6 +100,11 @@ def make(
                 f"lane={lane!r} runs environments in Python, and {native} is written in C++. Leave lane out."
             )
         id = native  # noqa: A001 (Gymnasium's own, of the same name)
+    if lane == "inline" and worker_timeout is not None:
+        raise ValueError(
+            f"worker_timeout={worker_timeout!r} is for worker processes, but lane='inline' steps environments in the "
+            "calling thread, which cannot be given up. Leave it out, or use lane='process'."
+        )
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
     lane = "process" if lane == "auto" else lane

@@ -85,7 +85,7 @@ def source_of(target: str) -> str:
 
 
 def fingerprint(target: str) -> str | None:
-    """Of the content of a header, what of the user's own it includes if it is loaded, or a library: they are only read.
+    """Of the content of a library, or of a header and, if it is loaded, of what of the user's own it includes.
 
     None if `target` names none that is there. Where files lie makes no difference.
     """

@@ -161,6 +161,20 @@ def test_rows_that_nobody_has_any_more_are_written_again(lane: str) -> None:
 
 
 @pytest.mark.parametrize("lane", ["inline", "process"])
+def test_who_keeps_rewards_and_flags_does_not_keep_observations(lane: str) -> None:
+    pool = raceway.make(Counting, 4, lane=lane, num_workers=2)
+    pool.reset()
+    places, kept = set(), []
+    for _ in range(50):
+        obs, *rest, _ = pool.step([0] * 4)
+        places.add(obs.ctypes.data)
+        kept += rest
+        del obs
+    assert len(places) == 2
+    pool.close()
+
+
+@pytest.mark.parametrize("lane", ["inline", "process"])
 def test_an_array_that_its_owner_changed_does_not_come_back(lane: str) -> None:
     pool = raceway.make(Counting, 4, lane=lane, num_workers=2)
     pool.reset()

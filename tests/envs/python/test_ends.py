@@ -87,6 +87,22 @@ def test_close_ends_a_recv_that_waits_in_another_thread() -> None:
     assert isinstance(told[0], ClosedEnvironmentError)
 
 
+def test_two_threads_in_one_pool_are_told_so_and_the_first_gets_its_result() -> None:
+    got: list[Any] = []
+    with faulty(batch_size=1) as pool:
+        pool.reset()
+        pool.send(actions(1, 0, "wait"), [0])
+        thread = threading.Thread(target=lambda: got.append(pool.recv()), daemon=True)
+        thread.start()
+        time.sleep(0.1)
+        for call in (pool.reset, pool.recv, lambda: pool.step(actions(4)), lambda: pool.send(actions(1), [1])):
+            with pytest.raises(RuntimeError, match="takes one at a time"):
+                call()
+        thread.join(timeout=20)
+        assert got[0][4]["env_id"].tolist() == [0]
+        assert pool.reset()[0].shape == (4, 3)
+
+
 def test_a_closed_pool_leaves_others_alone() -> None:
     with faulty(batch_size=2) as stays:
         with faulty(batch_size=2) as goes:
@@ -239,6 +255,7 @@ def test_pools_made_and_closed_leave_nothing_behind() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@pytest.mark.alone
 def test_300_pools_made_and_closed_leave_nothing_behind() -> None:
     assert int(output_of(CYCLES, "300", timeout_s=1100)) < 4000
 

@@ -82,10 +82,11 @@ def test_what_cannot_be_done_to_a_vector_environment_is_refused(arguments: dict[
         ("raceway/CartPole-v1", {"worker_timeout": 5}, r"^worker_timeout=5 .* CartPole-v1 runs natively"),
         ("CartPole-v1", {"on_error": "retry", "lane": "native"}, "^on_error='retry' .* CartPole-v1 runs natively"),
         ("Busy-v0", {"worker_timeout": 5}, r"Busy-v0 runs natively.* Leave it out\.$"),
+        ("CartPole-v1", {"worker_timeout": 5, "lane": "inline"}, r"^worker_timeout=5 is for worker processes"),
     ],
     ids=str,
 )
-def test_what_is_for_python_is_refused_natively(task: str, arguments: dict[str, Any], message: str) -> None:
+def test_what_is_for_worker_processes_is_refused_elsewhere(task: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         raceway.make(task, 2, **arguments)
 
@@ -144,16 +145,25 @@ HANGS = [{}, {}, {}, {"constructor": "hang"}]
 
 
 def test_a_worker_whose_environment_hangs_while_it_is_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "_START_S", 4.0)
+    monkeypatch.setattr(crew, "_START_S", 6.0)
     start, before = time.perf_counter(), children()
     with pytest.raises(EnvError) as raised, faulty(worker_timeout=0.5, own=HANGS):
         pass
-    assert 3.5 < time.perf_counter() - start < 15
+    assert 5.5 < time.perf_counter() - start < 30
     said = r"Worker 1 of Faulty, with environments 2 to 3, is gone: process \d+ had not made them after"
     assert re.match(said, str(raised.value))
     assert "worker_timeout=0.5 for each of them" in str(raised.value)
     assert raised.value.worker == 1
     wait_until(lambda: children() <= before, 10)
+
+
+def test_workers_of_other_pools_are_counted_where_a_start_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "usable_cpus", lambda: 2)
+    with faulty(worker_timeout=5.0) as pool:
+        alone = pool._crew._start_limit(0)
+        with faulty(worker_timeout=5.0, num_workers=4):
+            assert pool._crew._start_limit(0) == alone + 2 * crew._START_S
+        assert pool._crew._start_limit(0) == alone
 
 
 def test_a_slow_start_is_waited_for_if_there_are_many_to_make(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +175,7 @@ def test_a_slow_start_is_waited_for_if_there_are_many_to_make(monkeypatch: pytes
 def test_a_worker_that_hangs_when_it_is_started_again_is_started_once_more(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(crew, "_START_S", 4.0)
+    monkeypatch.setattr(crew, "_START_S", 6.0)
     hangs = tmp_path / "hung"
     hangs.touch()  # not at first
     own = [{**each, "once": str(hangs)} for each in HANGS]

@@ -70,6 +70,26 @@ def test_seeds_of_episodes_do_not_meet() -> None:
 # --- state
 
 
+def test_what_is_written_down_is_what_was_done_whatever_the_caller_writes_meanwhile() -> None:
+    actions = np.zeros((NUM_ENVS, 2), np.float32)
+
+    class Meddler(Walk):
+        def step(self, action: Any) -> Any:
+            given = super().step(action)
+            actions[:] = -actions  # as another thread might
+            return given
+
+    pool = walks(Meddler, lane="inline")
+    pool.reset(seed=0)
+    for step in range(3):
+        actions[:] = (step + 1) / 4
+        pool.step(actions)
+    before = pool.observe()
+    assert pool.set_state(pool.state()) == []
+    assert_same(pool.observe(), before)
+    pool.close()
+
+
 WAYS_ON = [("process", "inline"), ("inline", "process"), ("process", "process")]
 
 

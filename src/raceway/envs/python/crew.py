@@ -25,6 +25,8 @@ _TICK_S = 0.1
 _START_S = 30.0
 """Less than this is never asked of a start: modules are imported in it."""
 _GRACE_S = 2.0
+_sizes: dict[int, int] = {}
+"""How many workers each crew of this process has: they share its CPUs."""
 _SPIN_US = 50.0
 
 # A worker has one CPU. What computes with several threads in each would only be in the others' way.
@@ -69,16 +71,15 @@ class Crew:
         self._asked = [0] * len(recruits)
         """The number of the last message to each worker; 0: its start."""
         self._timeout_s = timeout_s
-        crowd = max(1.0, len(recruits) / usable_cpus())  # they start at the same time
-        each = [(timeout_s or 0.0) * len(recruit.makers) for recruit in recruits]
-        self._start_s = [crowd * max(_START_S, seconds) for seconds in each]
-        """How long each worker may take to start and to make its environments."""
+        self._start_s = [max(_START_S, (timeout_s or 0.0) * len(recruit.makers)) for recruit in recruits]
+        """How long each worker may take to start and to make its environments, where it has a CPU to itself."""
         self._started = [0.0] * len(recruits)
         self._payloads = [_payload(recruit) for recruit in recruits]
         self._kept: list[deque[Any]] = [deque() for _ in recruits]
         self._seen_beats: dict[int, tuple[int, float]] = {}
         self._pid = os.getpid()
         self._fd = Exchange.create(len(recruits) + 1)
+        _sizes[id(self)] = len(recruits)
         self.exchange = Exchange(self._fd, 0)
         is_crowded = len(recruits) >= usable_cpus()
         self.patience = Patience(0.0 if is_crowded else _SPIN_US, polite=True)
@@ -228,7 +229,7 @@ class Crew:
                 raise LostError(worker, how)
             if self._timeout_s is None:
                 continue
-            if self._asked[worker] == 0 and now - self._started[worker] > self._start_s[worker]:
+            if self._asked[worker] == 0 and now - self._started[worker] > self._start_limit(worker):
                 self.kill(worker)
                 raise LostError(worker, self._slow_start(worker))
             if not watches or self.beats is None:
@@ -241,9 +242,12 @@ class Crew:
                 del self._seen_beats[worker]
                 raise LostError(worker, f"process {self.pid(worker)} does not get on", is_hung=True)
 
+    def _start_limit(self, worker: int) -> float:
+        return self._start_s[worker] * max(1.0, sum(list(_sizes.values())) / usable_cpus())
+
     def _slow_start(self, worker: int) -> str:
         return (
-            f"process {self.pid(worker)} had not made them after {self._start_s[worker]:g} seconds, and was killed "
+            f"process {self.pid(worker)} had not made them after {self._start_limit(worker):g} seconds, and was killed "
             f"(worker_timeout={self._timeout_s:g} for each of them, and at least {_START_S:g} for all)"
         )
 
@@ -274,6 +278,7 @@ class Crew:
         if not self.is_ours or self._fd < 0:
             return
         fd, self._fd = self._fd, -1
+        _sizes.pop(id(self), None)
         self.exchange.abort()
         deadline = monotonic() + _GRACE_S
         try:

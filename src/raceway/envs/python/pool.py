@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import get_ident
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
@@ -26,6 +28,29 @@ from raceway.envs.python.stage import Notes
 
 _MOST_ROWS = 4
 """Rows to be used again: a caller has those of the last step, and often of the one before."""
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def one_at_a_time(method: Method) -> Method:
+    """Two calls of different threads at once would take the same rows, and wait for each other's answers."""
+
+    @functools.wraps(method)
+    def call(self: PythonPool, *args: Any, **kwargs: Any) -> Any:
+        me = get_ident()
+        if self._caller is not None and self._caller != me:
+            raise RuntimeError(
+                f"{method.__name__}() while another thread is in a call of this pool, which takes one at a time. Give "
+                "each thread a pool of its own, or use a lock."
+            )
+        self._caller = me
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            self._caller = None
+
+    return call  # type: ignore[return-value]
+
 
 Result = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 
@@ -61,6 +86,8 @@ class PythonPool(VectorEnv):
         self._is_steady = False
         """Whether it is open, all have been reset and none is in flight: quickly known."""
         self._counts = EpisodeCounts(self.num_envs) if flag("record_episodes", settings.record_episodes) else None
+        self._caller: int | None = None
+        """The thread that is in a call. Not a lock: after Ctrl-C in a bad moment nobody would let go of it."""
         self._notes_ends = self._counts is not None or self._rules.autoreset is AutoresetMode.DISABLED
 
     def _describe(self, described: Description) -> None:
@@ -126,6 +153,7 @@ class PythonPool(VectorEnv):
 
     # Gymnasium's API.
 
+    @one_at_a_time
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
@@ -163,14 +191,17 @@ class PythonPool(VectorEnv):
         self._rows, self._is_given_away = rows, not self._reuses
         infos = collected(notes, self.num_envs)
         self._count_faults(notes)
-        return rows.views()[0], infos
+        return rows.results(self._reuses)[0], infos
 
+    @one_at_a_time
     def step(self, actions: Any) -> Result:
         """Steps every environment: (observations, rewards, terminated, truncated, infos)."""
         # Where a step is cheap every call here counts: a worker had this CPU, and left little of it in the caches.
         if not self._is_steady:
             self._require_ready("step()")
         given = self._actions.read(actions, self.num_envs)
+        if self._writes_log and self._actions.leaves is not None:
+            given = [leaf.copy() for leaf in given]  # the caller may write to its own meanwhile
         rows = self._fresh_rows()
         try:
             notes = self._step_all(given, rows, self._rows)
@@ -189,8 +220,9 @@ class PythonPool(VectorEnv):
             self._write_down(given)
         if self._notes_ends:
             self._note_ends(np.arange(self.num_envs), rows.rewards, rows.terminated | rows.truncated, infos)
-        return *rows.views(), infos
+        return *rows.results(self._reuses), infos
 
+    @one_at_a_time
     def async_reset(self) -> None:
         """Starts a reset of every environment; `recv` returns them as they are ready."""
         self._require_open()
@@ -205,6 +237,7 @@ class PythonPool(VectorEnv):
         self._is_steady = False
         self._start_reset(self._seeds(None))
 
+    @one_at_a_time
     def send(self, actions: Any, env_ids: Any = None) -> None:
         """Starts a step of the environments in `env_ids` (None: all of them, in order), one action for each."""
         self._require_open()
@@ -223,6 +256,7 @@ class PythonPool(VectorEnv):
         self._is_steady = False
         self._start(given, which)
 
+    @one_at_a_time
     def recv(self, timeout: float | None = None) -> Result:
         """The first `batch_size` environments that are ready, as `step` returns them.
 
@@ -398,7 +432,7 @@ class PythonPool(VectorEnv):
     def _write_down(self, given: Any) -> None:
         if self._actions.leaves is not None:
             ended = self._rows.terminated | self._rows.truncated
-            self._log.add([leaf[None].copy() for leaf in given], ended[None])
+            self._log.add([leaf[None] for leaf in given], ended[None])
 
     def _count_faults(self, notes: Iterable[tuple[int, dict[str, Any]]]) -> None:
         for env, info in notes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from sys import getrefcount
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ from raceway._core import PythonSteps
 from raceway.envs.python.leaves import Leaf, leaves_of, only_leaf, part_of, tree_of, write
 
 _ALIGN = 64
+
+_probe = SimpleNamespace(held=object())
+_COUNTED = getrefcount(_probe.held)
+"""What is counted of an object that one attribute refers to: that, and the counting itself."""
 
 Writer = Callable[[int, Any], None]
 
@@ -54,7 +59,7 @@ class Rows:
         """`memory`: what the arrays are views of, and nothing else is yet."""
         self.form = form
         self._memory = memory
-        self._free_count = 2 + len(arrays)  # references: ours, that of each array, and the argument of who counts them
+        self._free_count = _COUNTED + len(arrays)  # each of them refers to it
         self.is_one_array = only_leaf(form.leaves) is not None
         self.steps: PythonSteps | None = None
         """What steps environments into these rows, once they have been."""
@@ -72,9 +77,14 @@ class Rows:
         rows = (target[row].copy() if target.ndim > 1 else target[row] for target in self.leaves)
         return tree_of(self.form.space, rows)
 
-    def views(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-        """Observations, as Gymnasium batches them, rewards and flags: arrays for a caller to have."""
-        flags = self.rewards[...], self.terminated[...], self.truncated[...]
+    def results(self, shared: bool) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """Observations, as Gymnasium batches them, rewards and flags: arrays for a caller to have.
+
+        Unless all are to be shared, only observations are views: whoever keeps rewards would keep those as well.
+        """
+        flags = self.rewards, self.terminated, self.truncated
+        if not shared:
+            flags = self.rewards.copy(), self.terminated.copy(), self.truncated.copy()
         if self.form.leaves is None:
             return self._joined(self.objects), *flags
         if self.is_one_array:
@@ -82,7 +92,7 @@ class Rows:
         return tree_of(self.form.space, (leaf[...] for leaf in self.leaves)), *flags
 
     def is_free(self) -> bool:
-        """Whether nobody has such an array any more. Every view of one, and of that, refers to the memory itself."""
+        """Whether nobody has such an array any more: a view of one, and of that, keeps the memory itself."""
         return getrefcount(self._memory) == self._free_count
 
     def some(self, which: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
