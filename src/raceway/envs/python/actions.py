@@ -69,6 +69,8 @@ class ActionReader:
         """What `read` gave, one action per environment, which may keep it."""
         if self.leaves is None:
             return given
+        if self._one is not None and not self._one.shape:
+            return list(given[0])  # numbers are nobody's
         own = [leaf.copy() for leaf in given]
         if self._one is not None:
             return list(own[0])

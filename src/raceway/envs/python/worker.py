@@ -66,6 +66,7 @@ class Worker:
         self._inline: InlinePool | None = None
         self._runner: Any = None
         self._args: tuple[Any, ...] = ()
+        self._board: Board | None = None
         self._last_order = self._last_sent = 0
         self._question = 0
         """The number of the message that is being answered."""
@@ -82,16 +83,20 @@ class Worker:
         self._form = Form(env.observation_space, num_envs)
         self._own_form = Form(env.observation_space, self._count)
         self._actions = ActionReader(env.action_space)
-        self._board = Board(self._exchange, place, num_envs, num_workers, self._actions.leaves or [])
+        board = Board(self._exchange, place, num_envs, num_workers, self._actions.leaves or [])
         worker = self._exchange.host - 1
         first = self._recruit.first
         self._own = slice(first, first + self._count)
-        self._last_order, self._last_sent = last_order, int(self._board.sent[worker])
+        self._last_order, self._last_sent = last_order, int(board.sent[worker])
         # Numbers are read and written more quickly through memoryviews than through arrays.
-        self._sent = _view(self._board.sent[worker : worker + 1])
-        self._places = _view(self._board.places)
-        self._done = _view(self._board.done[worker : worker + 1])
-        self._stage.beats = self._board.beats[worker]
+        self._sent = _view(board.sent[worker : worker + 1])
+        self._places = _view(board.places)
+        self._done = _view(board.done[worker : worker + 1])
+        self._tally = board.tally
+        self._pending, self._finished = board.pending[self._own], board.finished[self._own]
+        self._given = [leaf[self._own] for leaf in board.actions]
+        self._stage.beats = board.beats[worker]
+        self._board = board
 
     # The loop.
 
@@ -106,8 +111,8 @@ class Worker:
 
     def _look(self) -> bool:
         """Whether there was something to do."""
-        if hasattr(self, "_board"):
-            number = self._board.tally.issued
+        if self._board is not None:
+            number = self._tally.issued
             if number != self._last_order:
                 if self._actions.leaves is None:
                     self._hear()  # they come as messages
@@ -158,10 +163,9 @@ class Worker:
         """The actions of some environments, as they lie on the board."""
         if self._actions.leaves is None:
             return [self._loose.pop(index, None) for index in which]  # a successor has none, and needs none
-        if len(which) == self._count:
-            return self._actions.each([leaf[self._own] for leaf in self._board.actions])
-        places = np.array(which) + self._recruit.first
-        return self._actions.each([leaf[places] for leaf in self._board.actions])
+        if which is self._all:
+            return self._actions.each(self._given)
+        return self._actions.each([leaf[which] for leaf in self._given])
 
     def _step_all(self) -> None:
         place, before = self._places
@@ -175,11 +179,11 @@ class Worker:
             self._stopped_at(error, which, rows)
             self._line.say("fault", error.fault)
         self._done[0] = self._last_order
-        self._board.tally.add(self._count)
+        self._tally.add(self._count)
 
     def _step_pending(self) -> bool:
         """All that wait, in turns, so that none is passed over for ever. Whether there were any."""
-        pending, any_done = self._board.pending[self._own], False
+        pending, any_done = self._pending, False
         while len(waiting := np.flatnonzero(pending.copy())):  # the pool writes to it meanwhile
             if self._actions.leaves is None or pending[waiting[0]] == RESET:
                 self._hear()  # actions and seeds come as messages
@@ -204,8 +208,8 @@ class Worker:
         # One that failed never counts as finished: the pool hears of it by its fault alone.
         dealt_with = done if fault is None else [*done, fault.env - self._recruit.first]
         pending[dealt_with] = 0
-        self._board.finished[self._own][done] = now
-        self._board.tally.add(len(done))
+        self._finished[done] = now
+        self._tally.add(len(done))
         if fault is not None:
             self._line.say("fault", fault)
         self._at_once = max(1, min(2 * self._at_once, _AT_ONCE_NS * len(some) // (now - start + 1)))
