@@ -151,24 +151,17 @@ def test_a_part_of_a_result_is_enough_to_keep_it(lane: str, kept: str) -> None:
     pool.close()
 
 
+@pytest.mark.parametrize("keeps", [False, True], ids=["nothing", "rewards and flags"])
 @pytest.mark.parametrize("lane", ["inline", "process"])
-def test_rows_that_nobody_has_any_more_are_written_again(lane: str) -> None:
-    pool = raceway.make(Counting, 4, lane=lane, num_workers=2)
-    pool.reset()
-    places = {pool.step([0] * 4)[0].ctypes.data for _ in range(50)}
-    assert len(places) == 2
-    pool.close()
-
-
-@pytest.mark.parametrize("lane", ["inline", "process"])
-def test_who_keeps_rewards_and_flags_does_not_keep_observations(lane: str) -> None:
+def test_rows_are_written_again_when_nobody_has_observations_of_them(lane: str, keeps: bool) -> None:
     pool = raceway.make(Counting, 4, lane=lane, num_workers=2)
     pool.reset()
     places, kept = set(), []
     for _ in range(50):
         obs, *rest, _ = pool.step([0] * 4)
         places.add(obs.ctypes.data)
-        kept += rest
+        if keeps:
+            kept += rest
         del obs
     assert len(places) == 2
     pool.close()

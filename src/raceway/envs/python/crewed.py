@@ -13,7 +13,7 @@ from raceway._core import Orders
 from raceway.envs.python.board import Board, size_of
 from raceway.envs.python.crew import Crew, LostError, Recruit
 from raceway.envs.python.faults import env_error, hung_error, lost_error
-from raceway.envs.python.leaves import fingerprint, only_leaf
+from raceway.envs.python.leaves import fingerprint, only_leaf, warn_of_pickling
 from raceway.envs.python.pool import PythonPool
 from raceway.envs.python.restoring import Record
 from raceway.envs.python.rows import Rows
@@ -62,7 +62,12 @@ class CrewedPool(PythonPool):
             self._crew.close()
             self.closed = True
             raise
-        self._notice_slow_spaces()
+        for what, leaves, space in (
+            ("observations", self._form.leaves, self.single_observation_space),
+            ("actions", self._actions.leaves, self.single_action_space),
+        ):
+            if leaves is None:
+                warn_of_pickling(settings.name, what, space)
 
     def _set_up(self) -> None:
         everyone = range(self.num_workers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,16 @@ def leaves_of(space: Space) -> list[Leaf] | None:
 def only_leaf(leaves: Sequence[Leaf] | None) -> Leaf | None:
     """The leaf of a space that is one array; None if it is something else."""
     return leaves[0] if leaves and not leaves[0].path else None
+
+
+def warn_of_pickling(name: str, what: str, space: Space) -> None:
+    """Tells whoever makes a pool that it could be quicker with another space."""
+    warnings.warn(
+        f"{name}: its {what} have no fixed shape ({space}), so they are pickled between processes instead of written "
+        "in place, which is slower. Spaces of fixed shape are Box, Discrete, MultiDiscrete, MultiBinary, and Dict and "
+        "Tuple of them.",
+        stacklevel=5,
+    )
 
 
 class _NoFixedShapeError(Exception):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import warnings
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from threading import get_ident
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
@@ -19,6 +16,7 @@ from gymnasium.vector.utils import batch_space
 from raceway.envs.arguments import env_ids_of, reset_mask_of, seed_list, subject, timeout_of
 from raceway.envs.catalog import flag, positive
 from raceway.envs.python.actions import ActionReader
+from raceway.envs.python.calls import one_at_a_time
 from raceway.envs.python.counts import EpisodeCounts
 from raceway.envs.python.infos import collected, fault_in
 from raceway.envs.python.restoring import EpisodeLog, Record
@@ -28,29 +26,6 @@ from raceway.envs.python.stage import Notes
 
 _MOST_ROWS = 4
 """Rows to be used again: a caller has those of the last step, and often of the one before."""
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def one_at_a_time(method: Method) -> Method:
-    """Two calls of different threads at once would take the same rows, and wait for each other's answers."""
-
-    @functools.wraps(method)
-    def call(self: PythonPool, *args: Any, **kwargs: Any) -> Any:
-        me = get_ident()
-        if self._caller is not None and self._caller != me:
-            raise RuntimeError(
-                f"{method.__name__}() while another thread is in a call of this pool, which takes one at a time. Give "
-                "each thread a pool of its own, or use a lock."
-            )
-        self._caller = me
-        try:
-            return method(self, *args, **kwargs)
-        finally:
-            self._caller = None
-
-    return call  # type: ignore[return-value]
-
 
 Result = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 
@@ -99,24 +74,12 @@ class PythonPool(VectorEnv):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._form = Form(self.single_observation_space, self.num_envs)
         self._actions = ActionReader(self.single_action_space)
+        self._writes_log = self._writes_log and self._actions.leaves is not None
         self._rows = self._new_rows()
         self._handed_out: deque[Rows] = deque(maxlen=_MOST_ROWS)
         """Rows that the caller was given, and may have let go of."""
         self._is_given_away = False
         """Whether the caller has arrays over the rows."""
-
-    def _notice_slow_spaces(self) -> None:
-        for what, leaves, space in (
-            ("observations", self._form.leaves, self.single_observation_space),
-            ("actions", self._actions.leaves, self.single_action_space),
-        ):
-            if leaves is None:
-                warnings.warn(
-                    f"{self._settings.name}: its {what} have no fixed shape ({space}), so they are pickled between "
-                    "processes instead of written in place, which is slower. Spaces of fixed shape are Box, Discrete, "
-                    "MultiDiscrete, MultiBinary, and Dict and Tuple of them.",
-                    stacklevel=5,
-                )
 
     # What a lane does.
 
@@ -200,7 +163,7 @@ class PythonPool(VectorEnv):
         if not self._is_steady:
             self._require_ready("step()")
         given = self._actions.read(actions, self.num_envs)
-        if self._writes_log and self._actions.leaves is not None:
+        if self._writes_log:
             given = [leaf.copy() for leaf in given]  # the caller may write to its own meanwhile
         rows = self._fresh_rows()
         try:
@@ -217,7 +180,7 @@ class PythonPool(VectorEnv):
             infos = collected(notes, self.num_envs)
             self._count_faults(notes)
         if self._writes_log:
-            self._write_down(given)
+            self._log.add([leaf[None] for leaf in given], (rows.terminated | rows.truncated)[None])
         if self._notes_ends:
             self._note_ends(np.arange(self.num_envs), rows.rewards, rows.terminated | rows.truncated, infos)
         return *rows.results(self._reuses), infos
@@ -428,11 +391,6 @@ class PythonPool(VectorEnv):
         self._ended[which] = ended
         if self._counts is not None:
             self._counts.add(which, rewards, begins, ended, infos)
-
-    def _write_down(self, given: Any) -> None:
-        if self._actions.leaves is not None:
-            ended = self._rows.terminated | self._rows.truncated
-            self._log.add([leaf[None] for leaf in given], ended[None])
 
     def _count_faults(self, notes: Iterable[tuple[int, dict[str, Any]]]) -> None:
         for env, info in notes:
