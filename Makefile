@@ -12,15 +12,19 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))
 CORE := CMakeLists.txt $(shell find core -name '*.[ch]pp' -o -name '*.h')
-FORMATTED := $(shell find core tests/core -name '*.[ch]pp' -o -name '*.h')
+FORMATTED := $(shell find core tests/core -name '*.[ch]pp' -o -name '*.h') $(wildcard benchmarks/*.[ch]pp)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The thread sanitizer cannot bear some kernels' randomised addresses; containers may not let us turn them off.
 NO_ASLR := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 CTEST := $(BIN)/ctest --output-on-failure --test-dir
+CMAKE := $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DRACEWAY_STRICT=ON \
+	-DPython_EXECUTABLE=$(abspath $(BIN)/python)
+BARE := benchmarks/.bare
 
-.PHONY: help check train test test-all lint format bench bench-graph bench-train bench-python bench-algorithms sanitize clean
+.PHONY: help check train wheel test test-all lint format bench bench-graph bench-train bench-python bench-algorithms sanitize clean
 help:
 	@echo "make train     build, then train CartPole-v1 until it is solved, while you watch"
+	@echo "make wheel     a wheel in dist/, for other machines with the same system and Python"
 	@echo "make test      build, then the C++ and Python tests"
 	@echo "make test-all  the slow ones too, and the sanitizers"
 	@echo "make lint      style, types, formatting"
@@ -38,20 +42,27 @@ check:
 	@echo '#include <barrier>' | $(COMPILER) -std=c++20 -fsyntax-only -x c++ - 2>/dev/null || { echo "$(COMPILER) does not know C++20. Install GCC 11, Clang 14 or newer: apt install g++ (dnf install gcc-c++)" >&2; exit 1; }
 	@$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || { echo "$(PYTHON) has no headers. Install them: apt install python3-dev (dnf install python3-devel)" >&2; exit 1; }
 
-$(VENV)/bin/python: | check
-	$(PYTHON) -m venv $(VENV)
+# Every target is a file that is written last, so that what was interrupted is begun again.
+$(VENV)/.made: | check
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
 
-$(READY): pyproject.toml constraints.txt $(CORE) | $(VENV)/bin/python
+$(READY): pyproject.toml constraints.txt $(CORE) $(VENV)/.made
+	@echo "Installing, and compiling the C++ core: about two minutes on two cores."
 	$(PIP) install -c constraints.txt pip scikit-build-core nanobind numpy mujoco==3.17.0 cmake ninja
 	$(PIP) install -c constraints.txt --no-build-isolation -C cmake.define.RACEWAY_STRICT=ON -e '.[dev]'
 	@touch $@
 
-# Targets for the C++ tests: plain, and under each sanitizer.
-build/tests%: $(READY) $(wildcard tests/core/*)
-	$(BIN)/cmake -S . -B $@ -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DRACEWAY_TESTS=ON -DRACEWAY_STRICT=ON \
-		-DPython_EXECUTABLE=$(abspath $(BIN)/python) \
-		-DRACEWAY_SANITIZE=$(patsubst -%,%,$*) >/dev/null
-	$(BIN)/cmake --build $@
+# The C++ tests: plain, and under each sanitizer.
+build/tests-%/.ready: $(READY) $(wildcard tests/core/*)
+	$(CMAKE) -B $(@D) -DRACEWAY_TESTS=ON -DRACEWAY_SANITIZE=$(filter-out plain,$*) >/dev/null
+	$(BIN)/cmake --build $(@D)
+	@touch $@
+
+# What the environments do without a pool, the limit in benchmarks: a module beside them, no part of the package.
+$(BARE): $(READY) $(wildcard benchmarks/bare_loops.*)
+	$(CMAKE) -B build/benchmarks -DRACEWAY_BENCHMARKS=ON >/dev/null
+	$(BIN)/cmake --build build/benchmarks --target _bare_loops
 	@touch $@
 
 train: $(READY)
@@ -59,17 +70,23 @@ train: $(READY)
 	$(BIN)/raceway train CartPole-v1 --log.directory build/train --log.name run
 	$(BIN)/raceway eval build/train/CartPole-v1/run --episodes 100 --at-least 475
 
+wheel: $(READY)
+	@rm -f dist/raceway-*.whl
+	$(PIP) wheel --no-deps --no-build-isolation -C cmake.define.RACEWAY_STRICT=ON -w dist .
+	@ls dist/raceway-*.whl
+
 # Two files at a time; what measures time, or what the whole machine holds, comes after that and alone.
-test: $(READY) build/tests-
-	$(CTEST) build/tests-
+test: $(READY) build/tests-plain/.ready
+	$(CTEST) build/tests-plain
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow and not alone'
 	$(BIN)/python -m pytest -m 'alone and not slow'
 
-test-all: $(READY) build/tests- sanitize
-	$(CTEST) build/tests-
-	RACEWAY_TEST_ALL=1 $(BIN)/python -m pytest
+test-all: $(READY) $(BARE) build/tests-plain/.ready sanitize
+	$(CTEST) build/tests-plain
+	RACEWAY_TEST_ALL=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not alone'
+	RACEWAY_TEST_ALL=1 $(BIN)/python -m pytest -m alone
 
-sanitize: build/tests-thread build/tests-address
+sanitize: build/tests-thread/.ready build/tests-address/.ready
 	$(NO_ASLR) $(CTEST) build/tests-thread
 	$(CTEST) build/tests-address
 
@@ -116,7 +133,7 @@ $(PUFFER)/.ready: benchmarks/puffer.txt | check
 	NO_OCEAN=1 NO_TRAIN=1 $(PUFFER)/bin/python -m pip --disable-pip-version-check --quiet install --no-build-isolation --no-deps pufferlib==3.0.0
 	@touch $@
 
-bench: $(READY) $(PEERS)/.ready bench-graph
+bench: $(READY) $(BARE) $(PEERS)/.ready bench-graph
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.table
 	$(BIN)/python -m benchmarks.picture
@@ -127,12 +144,12 @@ bench-graph: $(READY) $(RAY)/.ready
 	$(BIN)/python -m benchmarks.table
 
 # Training from end to end, against other learners (about 25 minutes).
-bench-train: $(READY) $(RL)/.ready $(RLLIB)/.ready
+bench-train: $(READY) $(BARE) $(RL)/.ready $(RLLIB)/.ready
 	$(BIN)/python -m benchmarks.train
 	$(BIN)/python -m benchmarks.table
 
 # Python environments in worker processes (about 10 minutes). PufferLib is left out where it does not install.
-bench-python: $(READY) $(PEERS)/.ready $(RL)/.ready
+bench-python: $(READY) $(BARE) $(PEERS)/.ready $(RL)/.ready
 	@$(MAKE) --no-print-directory $(PUFFER)/.ready || echo "PufferLib does not install here: it is left out." >&2
 	$(BIN)/python -m benchmarks.python_environments
 	$(BIN)/python -m benchmarks.table
@@ -147,4 +164,4 @@ bench-algorithms: $(READY)
 	$(BIN)/python -m benchmarks.pages
 
 clean:
-	rm -rf build $(VENV) $(PEERS) $(RAY) $(RL) $(RLLIB) $(PUFFER)
+	rm -rf build dist benchmarks/_bare_loops.*.so $(BARE) $(VENV) $(PEERS) $(RAY) $(RL) $(RLLIB) $(PUFFER)

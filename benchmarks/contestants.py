@@ -131,7 +131,7 @@ def batches(env: Any, setting: Setting) -> Turn:
 
 def bare_loop(setting: Setting) -> Turn:
     """The limit: the same native environments in a bare C++ loop, one thread per CPU, which times itself."""
-    run = import_module("raceway.envs.bare").bare_loop
+    run = import_module("benchmarks.bare").bare_loop
     actions = Actions(setting.task, setting.num_envs)
 
     def turn(steps: int) -> tuple[int, float]:

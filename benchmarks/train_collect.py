@@ -22,9 +22,8 @@ from benchmarks.train_settings import Setting, serve_rounds, timed
 from benchmarks.turns import Turn
 from raceway import _core, load_native
 from raceway.algos.rollout import Weights
-from raceway.envs.catalog import find_task, native_arguments
 from raceway.training import programs
-from raceway.training.programs import Setup
+from raceway.training.setup import Setup
 
 
 class Arrays:
@@ -65,17 +64,19 @@ def collect(setup: Setup, setting: Setting) -> Turn:
 
 def bare(setup: Setup, setting: Setting) -> Turn:
     """The limit. It makes its environments anew for every turn, which is not timed."""
-    algorithm, task = setup.algorithm(), find_task(setting.task)
+    from benchmarks.bare import bare_policy_loop
+
+    algorithm = setup.algorithm()
     layout = algorithm.native_layout()
     assert layout is not None
     policy = _core.Policy(layout)
     policy.load(np.array(algorithm.policy(algorithm.init(0))), None, None)
-    given, limit, seed = native_arguments(task, {}), task.max_episode_steps or 0, 0
+    seed = 0
 
     def turn(steps: int) -> tuple[int, float]:
         nonlocal seed
         calls, seed = math.ceil(steps / setting.num_envs), seed + 1
-        seconds = _core.bare_policy_loop(task.id, given, limit, setting.num_envs, policy, calls, 0, seed)
+        seconds = bare_policy_loop(setting.task, setting.num_envs, policy, calls, seed=seed)
         return calls * setting.num_envs, seconds
 
     return turn

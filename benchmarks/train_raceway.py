@@ -22,7 +22,6 @@ from benchmarks.train_settings import CLIP, ENTROPY, HIDDEN, MAX_GRADIENT, VALUE
 from benchmarks.turns import Turn
 from raceway.algos.algorithm import Algorithm
 from raceway.algos.rollout import Rollout, Weights
-from raceway.envs.bare import bare_loop
 from raceway.graph import Input, Reactor, reaction
 from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
@@ -31,10 +30,12 @@ from raceway.training.config import TrainConfig
 from raceway.training.environments import EnvSource
 from raceway.training.folder import RunFolder
 from raceway.training.learner import Progress
-from raceway.training.programs import Report, Setup, Training
+from raceway.training.programs import Report, Training
 from raceway.training.reporter import Reporting
+from raceway.training.rescue import Rescue
 from raceway.training.resolve import resolve
 from raceway.training.sampler import Sampler
+from raceway.training.setup import Setup
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -159,7 +160,7 @@ def train(setup: Setup) -> Callable[[int], None]:
     report_on = programs._reporting
     usual = partial(_usual_length, report_on)
     with patch.object(programs, "training_sampler", make_gated), patch.object(programs, "_reporting", usual):
-        training = programs.build(setup, Report(folder, log, console))
+        training = programs.build(setup, Report(folder, log, console, Rescue(folder, console.trouble)))
     learner = training.learner
     learner._update = gate.learning(learner._update)  # type: ignore[method-assign]
     training.program.connect(learner.progress, training.program.add(Exit(gate)).progress)
@@ -168,8 +169,8 @@ def train(setup: Setup) -> Callable[[int], None]:
     return gate.turn
 
 
-def _usual_length(report_on: Callable[..., Reporting], *given: Any) -> Reporting:
-    return replace(report_on(*given), rounds=USUAL_ROUNDS)
+def _usual_length(report_on: Callable[..., Reporting], *given: Any, **options: Any) -> Reporting:
+    return replace(report_on(*given, **options), rounds=USUAL_ROUNDS)
 
 
 def _run(training: Training, rounds: int, gate: Gate) -> None:
@@ -181,6 +182,8 @@ def _run(training: Training, rounds: int, gate: Gate) -> None:
 
 def limit(setting: Setting, setup: Setup) -> Turn:
     """The bare loop and the bare update, one after the other. Actions are those of a policy that knows nothing yet."""
+    from benchmarks.bare import bare_loop
+
     algorithm = setup.algorithm()
     state, seed = algorithm.init(0), setup.config.seed
     rollout = first_round(setup, algorithm)

@@ -22,7 +22,7 @@ from raceway.algos.algorithm import State
 from raceway.algos.ppo import PPO
 from raceway.algos.rollout import Rollout
 from raceway.training.environments import EnvSource
-from raceway.training.programs import Setup
+from raceway.training.setup import Setup
 
 STEP_S = 2e-3
 WAITING = {"step_us": STEP_S * 1e6, "spread": "exponential", "wait": True}
@@ -33,7 +33,7 @@ class SlowPPO(PPO):
     """Learns nothing, and takes its time for it."""
 
     def update(
-        self, state: State, rollout: Rollout, progress: float, seed: int, round_: int
+        self, state: State, rollout: Rollout, progress: float, seed: int, round_: int, ent_coef: float | None = None
     ) -> tuple[State, dict[str, Any]]:
         time.sleep(self.config.n_steps * STEP_S)
         return state, {"applied": np.ones(1, bool), **{name: np.zeros(1, np.float32) for name in METRICS}}

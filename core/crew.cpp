@@ -1,12 +1,8 @@
 #include "crew.hpp"
 
-#include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 
-#include <csignal>
 #include <ctime>
-#include <string>
 
 namespace raceway {
 namespace {
@@ -22,11 +18,10 @@ constexpr double kShortRunNs = 200'000;
 // Below this share of help, short runs are done alone, and help is tried again after so many of them.
 constexpr double kLittleHelp = 0.1;
 constexpr unsigned kRetryHelp = 256;
-constexpr std::chrono::microseconds kSpin{100};
 // Work that is on its CPU for less than this share of its time waits for something.
 constexpr double kWaits = 0.5;
-// How often a caller that waits looks at something else.
-constexpr std::chrono::milliseconds kMeanwhile{50};
+// Runs longer than this are left to other threads by a caller that must not be kept.
+constexpr double kLongRunNs = 50e6;
 
 // How long this thread has been on a CPU, and how often it gave it up of its own accord.
 struct CpuUse {
@@ -131,23 +126,82 @@ void Crew::begin_long(std::size_t n, int job) {
   share_out(meter(job).trained() ? worthwhile(n, job) : std::min(n, most_at_work(job)));
 }
 
-void Crew::finish(const std::function<void()>& meanwhile) {
-  Meter& costs = meter(unshared_.job);
-  if (unshared_ && !costs.trained()) {
-    // One environment at a time until it is known what they cost.
-    while (unshared_ && !costs.trained()) {
-      Streak(*this, unshared_.job).perform({unshared_.first, 1, unshared_.job});
-      unshared_ = {unshared_.first + 1, unshared_.count - 1, unshared_.job};
+bool Crew::finish(const Meanwhile& meanwhile, bool all_to_others) {
+  if (unshared_ && !meter(unshared_.job).trained()) {
+    // Cheap environments leave no thread behind: this one ends with the work.
+    if (!meanwhile) {
+      learn_costs();
+    } else if (!aside([this] { learn_costs(); }, meanwhile)) {
+      return false;
     }
     share_out(worthwhile(unshared_.count, unshared_.job));
   }
-  if (unshared_) Streak(*this, unshared_.job).perform(unshared_);
-  const std::size_t own = shared_ > 0 ? work_off(0) : 0;
-  while (!drain_until(meanwhile ? Clock::now() + kMeanwhile : Clock::time_point::max())) meanwhile();
+  std::size_t own = 0;
+  if (!meanwhile || !leave_to_others(all_to_others)) {
+    if (unshared_) Streak(*this, unshared_.job).perform(unshared_);
+    own = shared_ > 0 ? work_off(0) : 0;
+  }
+  while (pending_.load(std::memory_order_acquire) > 0) {
+    if (drain(meanwhile ? Clock::now() + kPollEvery : Clock::time_point::max()) || meanwhile()) continue;
+    abandon();
+    return false;
+  }
   if (shared_ > 0 && shared_ns_ < kShortRunNs) {
     const double share = 1.0 - static_cast<double>(own) / static_cast<double>(shared_);
     help_ += (share - help_) / 16;
   }
+  return true;
+}
+
+// One environment at a time until it is known what they cost.
+void Crew::learn_costs() {
+  while (unshared_ && !meter(unshared_.job).trained() && !abandoned_.load(std::memory_order_relaxed)) {
+    Streak(*this, unshared_.job).perform({unshared_.first, 1, unshared_.job});
+    unshared_ = {unshared_.first + 1, unshared_.count - 1, unshared_.job};
+  }
+  if (!abandoned_.load(std::memory_order_relaxed)) return;
+  pending_.fetch_sub(unshared_.count, std::memory_order_acq_rel);
+  unshared_.count = 0;
+}
+
+bool Crew::aside(std::function<void()> work, const Meanwhile& meanwhile) {
+  aside_.emplace(std::move(work));
+  if (!aside_->wait(meanwhile)) {
+    abandon();
+    return false;
+  }
+  const Aside ended = *aside_;
+  aside_.reset();
+  ended.rethrow();
+  return true;
+}
+
+// Whether work that is long was given to a thread of its own, in the place of the caller.
+bool Crew::leave_to_others(bool all) {
+  const std::size_t count = shared_ > 0 ? shared_ : unshared_.count;
+  const Meter& costs = meter(unshared_.job);
+  if (!all && costs.trained() && static_cast<double>(count) * costs.cost_ns() < kLongRunNs) return false;
+  if (count == 0 || start(0, 1) == 0) return false;
+  if (unshared_) lanes_[0].put(unshared_);
+  unshared_.count = 0;
+  workers_[0].signal.raise();
+  return true;
+}
+
+void Crew::abandon() {
+  abandoned_.store(true, std::memory_order_relaxed);
+  for (Lane& lane : lanes_) {
+    if (const std::size_t dropped = lane.clear()) pending_.fetch_sub(dropped, std::memory_order_acq_rel);
+  }
+}
+
+bool Crew::settle(Clock::time_point deadline) {
+  if (!abandoned_.load(std::memory_order_relaxed)) return true;
+  if (aside_ && !aside_->ended_by(deadline)) return false;
+  aside_.reset();
+  if (!drain(deadline)) return false;
+  abandoned_.store(false, std::memory_order_relaxed);
+  return true;
 }
 
 void Crew::share_out(std::size_t parts) {
@@ -204,7 +258,7 @@ void Crew::wake_idle(std::size_t parts, std::size_t most) {
   }
 }
 
-bool Crew::drain_until(Clock::time_point deadline) {
+bool Crew::drain(Clock::time_point deadline) {
   while (true) {
     const std::uint32_t seen = done_.now();
     if (pending_.load(std::memory_order_acquire) == 0) return true;
@@ -219,22 +273,6 @@ void Crew::request_stop() {
   }
   done_.raise();
   for (Worker& worker : workers_) worker.signal.raise();
-}
-
-bool Crew::stop(Clock::time_point deadline) {
-  bool all_ended = true;
-  for (Worker& worker : workers_) {
-    if (!worker.thread.joinable()) continue;
-    while (!worker.ended.load(std::memory_order_acquire) && Clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-    if (worker.ended.load(std::memory_order_acquire)) {
-      worker.thread.join();
-    } else {
-      all_ended = false;
-    }
-  }
-  return all_ended;
 }
 
 // How many threads are worth it: each must get a share that outweighs its waking. Work that waits may have all
@@ -266,49 +304,6 @@ bool Crew::help_comes(double total_ns) {
   skipped_runs_ = 0;
   help_ = 2 * kLittleHelp;  // for about ten runs: the first of them finds the others asleep
   return true;
-}
-
-// Threads start when they are first needed: cheap environments never get any. Returns up to which number they run,
-// which is less than asked for where the system gives no more.
-std::size_t Crew::start(std::size_t first, std::size_t end) {
-  sigset_t all, before;
-  for (std::size_t i = first; i < end; ++i) {
-    if (workers_[i].thread.joinable()) continue;
-    sigfillset(&all);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // other signals are for the threads that the caller knows
-    try {
-      workers_[i].ended.store(false, std::memory_order_relaxed);
-      workers_[i].thread = std::thread([this, i] { serve(i); });
-      pthread_setname_np(workers_[i].thread.native_handle(), ("raceway-" + std::to_string(i)).c_str());
-      threads_.fetch_add(1, std::memory_order_relaxed);
-    } catch (const std::exception&) {
-      end = i;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-  return end;
-}
-
-void Crew::serve(std::size_t index) {
-  if (index < settings_.pins.size()) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<std::size_t>(settings_.pins[index]), &set);
-    sched_setaffinity(0, sizeof set, &set);  // refused: stays where it is
-  }
-  // Spinning beside more threads than CPUs would take time from the one that is waited for.
-  Patience patience(index < static_cast<std::size_t>(settings_.cpus) ? kSpin : std::chrono::microseconds(0));
-  while (true) {
-    const std::uint32_t seen = workers_[index].signal.now();
-    if (stopping_.load(std::memory_order_seq_cst)) break;
-    wake_from(index);
-    work_off(index);
-    workers_[index].idle.exchange(true, std::memory_order_acq_rel);
-    if (work_off(index) == 0) workers_[index].signal.wait(seen, patience);
-    workers_[index].idle.exchange(false, std::memory_order_acq_rel);
-  }
-  workers_[index].ended.store(true, std::memory_order_release);
 }
 
 // Each wakes two, so that the first is not kept waking many.

@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "aside.hpp"
 #include "lane.hpp"
 #include "meter.hpp"
 #include "signal.hpp"
@@ -32,8 +34,16 @@ class Crew {
   void begin(std::size_t n, int job);
   // The same for work of which one piece is worth a thread. Until it is known whether it waits, all workers take part.
   void begin_long(std::size_t n, int job);
-  // `meanwhile`, if any, is called every now and then while the caller waits for the others.
-  void finish(const std::function<void()>& meanwhile = nullptr);
+  // `meanwhile`, if any, is called every now and then, and ends the waiting by false: finish() then is false too, what
+  // nobody has begun is dropped, and the rest goes on until settle(). So that it is called in time, the caller leaves
+  // work that is long, or that may be, to others; with `all_to_others` all of it.
+  using Meanwhile = std::function<bool()>;
+  bool finish(const Meanwhile& meanwhile = nullptr, bool all_to_others = false);
+  // Does something else in a thread of its own, for a caller that must not be kept. False as finish() is: then the work
+  // goes on until settle(), and what it uses must stay. Throws what the work throws.
+  bool aside(std::function<void()> work, const Meanwhile& meanwhile);
+  // Waits for what an unfinished call has left behind; false if it takes longer.
+  bool settle(Clock::time_point deadline);
   void run(std::size_t n, int job) {
     begin(n, job);
     finish();
@@ -42,8 +52,8 @@ class Crew {
   // Hands out ranges of one job and returns. What is not worth a thread is done at once, here.
   void post(const std::vector<Range>& ranges);
 
-  // Waits until nothing that was posted is unfinished.
-  void drain() { drain_until(Clock::time_point::max()); }
+  // Waits until nothing that was posted is unfinished; false if it takes longer.
+  bool drain(Clock::time_point deadline = Clock::time_point::max());
 
   // Drops what nobody has begun and tells the threads to end; stop() waits for them. It is false if one is still in its
   // work at the deadline: that thread is left alone, and what it uses must stay, this crew included.
@@ -66,11 +76,16 @@ class Crew {
   };
   class Streak;
 
+  static constexpr std::chrono::microseconds kSpin{100};
+
   Meter& meter(int job) { return meters_[static_cast<std::size_t>(job)]; }
   std::size_t worthwhile(std::size_t n, int job) const;
   bool help_comes(double total_ns);
   void share_out(std::size_t parts);
-  bool drain_until(Clock::time_point deadline);
+  void learn_costs();
+  bool leave_to_others(bool all);
+  void abandon();
+  static bool ends_by(Worker& worker, Clock::time_point deadline);
   std::size_t start(std::size_t first, std::size_t end);
   void serve(std::size_t index);
   void wake_from(std::size_t index);
@@ -84,6 +99,8 @@ class Crew {
   const Work work_;
   std::vector<Lane> lanes_;
   std::vector<Worker> workers_;
+  std::optional<Aside> aside_;  // work of unknown cost, in the caller's place
+  std::atomic<bool> abandoned_{false};
   std::vector<Meter> meters_;
   std::atomic<std::size_t> participants_{0};  // of the run under way
   std::atomic<bool> stopping_{false};

@@ -19,8 +19,4 @@ void add_task(Task task);
 // Those that were made known, by id.
 const std::vector<std::unique_ptr<const Task>>& added_tasks();
 
-// Seconds that the table's own loop takes without a pool, one thread per share of the environments: the limit for a
-// task that has no bare loop.
-double table_loop(const raceway_table& table, const std::vector<raceway_value>& values, const BareRun& run);
-
 }  // namespace raceway

@@ -6,8 +6,6 @@
 namespace raceway {
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{50};
-
 Crew::Settings crew_settings(const Pool::Settings& settings) {
   Crew::Settings crew;
   crew.cpus = usable_cpus();
@@ -53,7 +51,7 @@ Configuration configure(const raceway_table& table, const std::vector<raceway_va
 }
 
 Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations,
-           const std::vector<std::int32_t>& limits, Settings settings)
+           const std::vector<std::int32_t>& limits, Settings settings, const Poll& poll)
     : table_(table),
       configurations_(std::move(configurations)),
       layout_(*table.layout(configurations_.at(0).get())),
@@ -65,7 +63,8 @@ Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations
       batch_rows_(layout_, settings.batch_size,
                   {settings.autoreset == RACEWAY_SAME_STEP, settings.record_episodes, true}),
       state_bytes_(row_bytes(layout_.state, layout_.num_state)),
-      envs_(settings.num_envs * table.env_size, !spread_over_nodes_),
+      guard_(settings.guard ? std::optional<Guard>(std::in_place, table, layout_) : std::nullopt),
+      envs_(settings.num_envs * (guard_ ? guard_->stride() : table.env_size), !spread_over_nodes_),
       actions_(settings.num_envs * bytes_of(layout_.action), !spread_over_nodes_),
       random_(settings.num_envs, !spread_over_nodes_),
       episodes_(settings.num_envs, !spread_over_nodes_),
@@ -79,11 +78,12 @@ Pool::Pool(const raceway_table& table, std::vector<Configuration> configurations
     spread({&envs_, &actions_, &random_.memory(), &episodes_.memory(), &records_.memory()}, crew_settings_.pins);
   }
   for (std::size_t i = 0; i < settings_.num_envs; ++i) episodes_[i].limit = limits[i];
+  if (guard_) guard_->surround(envs_.data(), settings_.num_envs);
   ranges_.reserve(settings_.num_envs);
   ready_.reserve(settings_.num_envs);
   try {
-    crew_->run(settings_.num_envs, kConstruct);
-    raise_failure();
+    crew_->begin(settings_.num_envs, kConstruct);
+    finish(poll);
   } catch (...) {
     destroy_all();
     throw;
@@ -95,6 +95,7 @@ Pool::~Pool() {
 }
 
 void Pool::destroy_all() {
+  const Inside inside(settings_.source);
   for (std::size_t i = 0; i < settings_.num_envs; ++i) {
     if (constructed_[i]) table_.destroy(env_at(i));
     constructed_[i] = 0;
@@ -121,7 +122,9 @@ void Pool::begin_reset(std::byte* rows, const std::uint8_t* mask, const double* 
     failure_.reset();  // of an environment that was sent and whose failure nobody received
   }
   all_started_ = true;
-  begin(kReset, rows, mask, options);
+  if (mask) mask_.assign(mask, mask + settings_.num_envs);
+  if (options) options_.assign(options, options + table_.num_options);
+  begin(kReset, rows, mask ? mask_.data() : nullptr, options ? options_.data() : nullptr);
 }
 
 void Pool::begin_step(std::byte* rows) {
@@ -136,7 +139,7 @@ void Pool::observe(std::byte* rows) {
   settle();
   raceway_batch batch = bind(rows);
   batch.info = nullptr;
-  table_.observe(&batch, 0, settings_.num_envs);
+  observe_rows(batch, 0, settings_.num_envs);
 }
 
 void Pool::begin(Job job, std::byte* rows, const std::uint8_t* mask, const double* options) {
@@ -147,9 +150,32 @@ void Pool::begin(Job job, std::byte* rows, const std::uint8_t* mask, const doubl
   crew_->begin(settings_.num_envs, job);
 }
 
-void Pool::finish() {
-  crew_->finish();
-  raise_failure();
+bool Pool::finish(const Poll& poll) {
+  unfinished_ = !crew_->finish(poll);
+  if (!unfinished_) raise_failure();
+  return !unfinished_;
+}
+
+bool Pool::aside(std::function<void()> work, const Poll& poll) {
+  if (!poll || !settings_.source) {
+    work();
+    return true;
+  }
+  unfinished_ = !crew_->aside(std::move(work), poll);
+  return !unfinished_;
+}
+
+bool Pool::recover(const Poll& poll) {
+  if (!unfinished_) return true;
+  while (!crew_->settle(Clock::now() + kPollEvery)) {
+    if (poll && !poll()) return false;
+  }
+  unfinished_ = false;
+  const std::lock_guard lock(ready_mutex_);
+  failure_.reset();
+  for (raceway_episode& episode : episodes_) episode.status = RACEWAY_FRESH;
+  all_started_ = false;
+  return true;
 }
 
 // Ends the asynchronous phase: a worker may have delivered its last result and not yet put its tools away.
@@ -162,7 +188,7 @@ void Pool::settle() {
 raceway_batch Pool::bind(std::byte* base) {
   raceway_batch batch = full_rows_.bind(base);
   batch.layout = &layout_;
-  batch.envs = envs_.data();
+  batch.envs = env_at(0);
   batch.random = random_.data();
   batch.episodes = episodes_.data();
   batch.records = records_.data();
@@ -181,19 +207,23 @@ void Pool::work(Range range) {
   if (range.job == kGroups) {
     for (std::size_t i = range.first; i < range.first + range.count; ++i) {
       const std::size_t first = i * group_size_;
-      (*group_work_)(first, std::min(group_size_, settings_.num_envs - first));
+      group_work_(first, std::min(group_size_, settings_.num_envs - first));
     }
     return;
   }
+  const Inside inside(settings_.source);
   raceway_error error;  // only its first byte is made: all of it for every chunk would cost too much
   error.text[0] = '\0';
   const auto call = range.job == kReset ? table_.reset : table_.step;
-  const std::int64_t failed = call(&batch_, range.first, range.count, &error);
-  if (failed >= 0) note_failure(failed, error.text);
+  bool outside = false;
+  const std::int64_t failed = guard_ ? guard_->call(call, batch_, range.first, range.count, &error, &outside)
+                                     : call(&batch_, range.first, range.count, &error);
+  if (failed >= 0) note_failure(failed, error.text, outside);
   if (async_) deliver(range);
 }
 
 void Pool::construct(Range range) {
+  const Inside inside(settings_.source);
   for (std::size_t i = range.first; i < range.first + range.count; ++i) {
     raceway_error error{};
     if (table_.construct(env_at(i), configurations_[i].get(), &error) == 0) {
@@ -205,10 +235,10 @@ void Pool::construct(Range range) {
 }
 
 // Of several, the one with the lowest number is told: which comes first in time depends on the threads.
-void Pool::note_failure(std::int64_t env, const char* text) {
+void Pool::note_failure(std::int64_t env, const char* text, bool outside) {
   const std::lock_guard lock(ready_mutex_);
   all_started_ = false;
-  if (!failure_ || env < failure_->env) failure_ = Failure{env, text};
+  if (!failure_ || env < failure_->env) failure_ = Failure{env, text, outside};
 }
 
 void Pool::raise_failure() {
@@ -216,64 +246,10 @@ void Pool::raise_failure() {
   if (!failure_) return;
   const Failure failure = std::move(*failure_);
   failure_.reset();
-  throw EnvError("environment " + std::to_string(failure.env) + " of " + table_.name + " failed: " + failure.text +
-                 ". The others went on; reset it before its next step.");
-}
-
-// --- long work
-
-void Pool::require_ready(const char* call) const {
-  require_idle(call);
-  require_started();
-}
-
-void Pool::place(raceway_batch& batch, std::size_t first) {
-  batch.layout = &layout_;
-  batch.envs = env_at(first);
-  batch.random = random_.data() + first;
-  batch.episodes = episodes_.data() + first;
-  batch.records = records_.data() + first;
-}
-
-bool Pool::run_groups(std::size_t group_size, const GroupWork& work, const Poll& poll) {
-  settle();
-  group_work_ = &work;
-  group_size_ = group_size;
-  poll_ = poll ? &poll : nullptr;
-  poller_ = std::this_thread::get_id();
-  last_look_ = Clock::now();
-  next_poll_ = last_look_ + kPoll;
-  asked_ = 0;
-  asks_per_look_ = 1;
-  given_up_.store(false, std::memory_order_relaxed);
-  crew_->begin_long((settings_.num_envs + group_size - 1) / group_size, kGroups);
-  crew_->finish(poll ? [this] { look_up(); } : std::function<void()>());
-  poll_ = nullptr;
-  return !given_up_.load(std::memory_order_relaxed) && !closed();
-}
-
-bool Pool::keep_going() {
-  if (poll_ && std::this_thread::get_id() == poller_ && ++asked_ >= asks_per_look_) look_up();
-  return !given_up_.load(std::memory_order_relaxed) && !closed_.load(std::memory_order_relaxed);
-}
-
-// Looking at the clock costs a cheap step too much: it is looked at about every millisecond.
-void Pool::look_up() {
-  const auto now = Clock::now();
-  const bool soon = now - last_look_ < std::chrono::milliseconds(1);
-  asks_per_look_ = soon ? std::min(2 * asks_per_look_, 1U << 16) : std::max(asks_per_look_ / 4, 1U);
-  asked_ = 0;
-  last_look_ = now;
-  if (now < next_poll_) return;
-  next_poll_ = now + kPoll;
-  if (!(*poll_)()) give_up();
-}
-
-void Pool::end_long_work(Clock::time_point deadline) {
-  while (yielding_.load(std::memory_order_acquire) > 0 && Clock::now() < deadline) {
-    give_up();
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
+  const std::string text = "environment " + std::to_string(failure.env) + " of " + table_.name +
+                           " failed: " + failure.text + ". The others went on; reset it before its next step.";
+  if (failure.outside) throw BoundsError(text);
+  throw EnvError(text);
 }
 
 // --- state
@@ -312,10 +288,18 @@ void Pool::require_idle(const char* call) const {
 }
 
 void Pool::save(std::size_t env, void* row) const {
-  table_.save(env_at(env), row);
+  const Inside inside(settings_.source);
+  if (!guard_) {
+    table_.save(env_at(env), row);
+    return;
+  }
+  const std::string flaw = guard_->save(env_at(env), row, state_bytes_);
+  if (!flaw.empty())
+    throw BoundsError("environment " + std::to_string(env) + " of " + table_.name + " failed: " + flaw + ".");
 }
 
 void Pool::load(std::size_t env, const void* row) {
+  const Inside inside(settings_.source);
   raceway_error error{};
   if (table_.load(env_at(env), row, &error) != 0) {
     throw std::invalid_argument("the state of environment " + std::to_string(env) + " is refused: " + error.text + ".");
@@ -323,6 +307,7 @@ void Pool::load(std::size_t env, const void* row) {
 }
 
 void Pool::draw(std::size_t env, std::uint8_t* pixels) const {
+  const Inside inside(settings_.source);
   raceway_error error{};
   if (table_.draw(env_at(env), pixels, &error) == 0) return;
   throw EnvError("environment " + std::to_string(env) + " could not be drawn: " + error.text);
@@ -340,9 +325,12 @@ void Pool::request_close() {
   crew_->request_stop();
 }
 
-bool Pool::close(Clock::time_point deadline) {
+bool Pool::close(const Poll& go_on) {
   request_close();
-  if (!crew_->stop(deadline)) return false;
+  while (!crew_->stop(Clock::now() + kPollEvery)) {
+    if (!go_on()) return false;
+  }
+  if (settings_.source) return crew_->aside([this] { destroy_all(); }, go_on);
   destroy_all();
   return true;
 }

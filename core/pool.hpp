@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "crew.hpp"
+#include "guard.hpp"
+#include "inside.hpp"
 #include "machine.hpp"
 #include "rows.hpp"
 
@@ -34,6 +36,11 @@ struct EnvError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// ... by writing outside its own memory: only a guarded pool notices.
+struct BoundsError : EnvError {
+  using EnvError::EnvError;
+};
+
 // Refuses a table of another version.
 void check_table(const raceway_table& table);
 
@@ -53,11 +60,17 @@ class Pool {
     raceway_autoreset autoreset = RACEWAY_NEXT_STEP;
     bool record_episodes = false;
     bool pin = false;
+    bool guard = guards_pools();   // finds environments that write outside their own memory; slow
+    const char* source = nullptr;  // the header that its environments are from, if that is a user's own
   };
 
-  // One configuration and one step limit (0: none) per environment. Spaces must agree; the caller has checked.
+  // Asked now and then by calls that may take long; they stop waiting when it is false.
+  using Poll = std::function<bool()>;
+
+  // One configuration and one step limit (0: none) per environment. Spaces must agree; the caller has checked. A pool
+  // that is unfinished() has been interrupted by `poll` while it was made, and must never be used nor destroyed.
   Pool(const raceway_table& table, std::vector<Configuration> configurations, const std::vector<std::int32_t>& limits,
-       Settings settings);
+       Settings settings, const Poll& poll = nullptr);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -85,7 +98,14 @@ class Pool {
   void check_resettable(const std::uint8_t* mask) const;
   void begin_reset(std::byte* rows, const std::uint8_t* mask, const double* options);
   void begin_step(std::byte* rows);
-  void finish();
+  // If `poll` is false, finish() is false too, and what is under way goes on: memory that it writes must stay. The next
+  // call must recover() first.
+  bool finish(const Poll& poll = nullptr);
+  // The same for calls of environments other than steps. Given a `poll`, a user's own code runs in another thread.
+  bool aside(std::function<void()> work, const Poll& poll);
+  bool unfinished() const { return unfinished_; }
+  // Waits for what an unfinished call has left behind; every environment must then be reset. False: `poll` was.
+  bool recover(const Poll& poll);
   void reset(std::byte* rows, const std::uint8_t* mask, const double* options) {
     if (in_flight() > 0) abandon();
     begin_reset(rows, mask, options);
@@ -103,17 +123,17 @@ class Pool {
   void check_sendable(const std::vector<std::size_t>& envs) const;
   void send(const std::vector<std::size_t>& envs);
   void async_reset();
-  void abandon();  // waits for what is in flight and drops it; then all may be reset
+  // Waits for what is in flight and drops it; then all may be reset. False if `poll` was, and nothing is dropped.
+  bool abandon(const Poll& poll = nullptr);
   bool recv(std::byte* rows, Clock::time_point deadline, bool others_may_send);
   std::size_t in_flight() const { return in_flight_.load(std::memory_order_acquire); }
   void require_idle(const char* call) const;
 
   // Long work, such as many steps: groups of so many environments, each by one thread from beginning to end. It asks
   // keep_going() at every step and leaves when that is false. `poll` is asked now and then by the calling thread, and
-  // ends it all by false. Returns whether nobody ended it.
+  // ends it all by false. Returns whether nobody ended it. Work that does not leave makes the call unfinished().
   using GroupWork = std::function<void(std::size_t first, std::size_t count)>;
-  using Poll = std::function<bool()>;
-  bool run_groups(std::size_t group_size, const GroupWork& work, const Poll& poll);
+  bool run_groups(std::size_t group_size, GroupWork work, const Poll& poll);
   bool keep_going();
   void give_up() { given_up_.store(true, std::memory_order_relaxed); }
   void require_ready(const char* call) const;
@@ -121,6 +141,9 @@ class Pool {
   double step_ns() const { return crew_->cost_ns(kStep); }  // what step() of one environment took; 0: not known
   // Makes row 0 of `batch` that of environment `first`.
   void place(raceway_batch& batch, std::size_t first);
+  // The table's functions, for environments `first` to `first + count - 1` of such a batch.
+  std::int64_t step_rows(const raceway_batch& batch, std::size_t first, std::size_t count, raceway_error* error) const;
+  void observe_rows(const raceway_batch& batch, std::size_t first, std::size_t count) const;
 
   // While one lives, close() ends long work instead of finding another call inside.
   class Yielding {
@@ -133,7 +156,7 @@ class Pool {
    private:
     Pool& pool_;
   };
-  void end_long_work(Clock::time_point deadline);  // waits until it has left, or the deadline
+  void end_long_work(const Poll& go_on);  // waits until it has left, or `go_on` is false
 
   // One environment's state as the table's columns have it. Only while nothing is in flight.
   std::size_t state_bytes() const { return state_bytes_; }
@@ -143,10 +166,13 @@ class Pool {
   // The table's picture of an environment that has been reset.
   void draw(std::size_t env, std::uint8_t* pixels) const;
 
-  // No call is taken after this, and what nobody has begun is dropped. close() waits for the threads: it is false if an
-  // environment's step did not end by the deadline, and then the pool must never be destroyed.
+  // No call is taken after this, and what nobody has begun is dropped. close() waits for the threads while `go_on` is
+  // true. It is false if an environment has not returned by then, and the pool must never be destroyed.
   void request_close();
-  bool close(Clock::time_point deadline);
+  bool close(const Poll& go_on);
+  bool close(Clock::time_point deadline) {
+    return close([deadline] { return Clock::now() < deadline; });
+  }
   bool forked() const { return forks_ != fork_count(); }
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
@@ -174,9 +200,10 @@ class Pool {
   void begin_async();
   void settle();
   void look_up();
+  bool wait_on();
   void begin(Job job, std::byte* rows, const std::uint8_t* mask, const double* options);
   bool enough_ready(Clock::time_point deadline, bool others_may_send);
-  void note_failure(std::int64_t env, const char* text);
+  void note_failure(std::int64_t env, const char* text, bool outside = false);
   void raise_failure();
   std::vector<std::size_t> envs_that_are(raceway_status status) const;
   void refuse_unready(const std::vector<std::size_t>& fresh, const std::vector<std::size_t>& ended) const;
@@ -184,7 +211,9 @@ class Pool {
   void require_started() const;
   void destroy_all();
   raceway_batch bind(std::byte* base);
-  std::byte* env_at(std::size_t env) const { return envs_.data() + env * table_.env_size; }
+  std::byte* env_at(std::size_t env) const {
+    return guard_ ? envs_.data() + env * guard_->stride() + guard_->margin() : envs_.data() + env * table_.env_size;
+  }
 
   const raceway_table& table_;
   const std::vector<Configuration> configurations_;
@@ -194,6 +223,7 @@ class Pool {
   const bool spread_over_nodes_;
   const RowLayout full_rows_, batch_rows_;
   const std::size_t state_bytes_;
+  const std::optional<Guard> guard_;
   Memory envs_, actions_;
   MemoryOf<raceway_random> random_;
   MemoryOf<raceway_episode> episodes_;
@@ -215,14 +245,20 @@ class Pool {
   struct Failure {
     std::int64_t env;
     std::string text;
+    bool outside;
   };
   std::optional<Failure> failure_;
 
-  const GroupWork* group_work_ = nullptr;
+  bool unfinished_ = false;
+  std::vector<std::uint8_t> mask_;  // what the reset under way was called with
+  std::vector<double> options_;
+
+  GroupWork group_work_;
   std::size_t group_size_ = 1;
   const Poll* poll_ = nullptr;
   std::thread::id poller_;
   Clock::time_point last_look_, next_poll_;
+  std::optional<Clock::time_point> gave_up_at_;
   unsigned asked_ = 0, asks_per_look_ = 1;
   std::atomic<bool> given_up_{false};
   std::atomic<int> yielding_{0};

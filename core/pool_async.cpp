@@ -106,14 +106,17 @@ bool Pool::enough_ready(Clock::time_point deadline, bool others_may_send) {
 }
 
 // What was sent is done and forgotten.
-void Pool::abandon() {
-  crew_->drain();
+bool Pool::abandon(const Poll& poll) {
+  while (!crew_->drain(poll ? Clock::now() + std::chrono::milliseconds(50) : Clock::time_point::max())) {
+    if (!poll()) return false;
+  }
   const std::lock_guard lock(ready_mutex_);
   ready_.clear();
   num_ready_.store(0, std::memory_order_release);
   failure_.reset();
   for (std::size_t i = 0; i < settings_.num_envs; ++i) sent_[i] = 0;
   in_flight_.store(0, std::memory_order_release);
+  return true;
 }
 
 // An environment that failed is not received: it waits for its reset, and recv() raises what it said.

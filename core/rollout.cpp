@@ -96,6 +96,7 @@ bool Rollout::collect(const RolloutCall& call, const Pool::Poll& poll) {
   std::fill(info_sums_.begin(), info_sums_.end(), 0.0);
   const bool completed =
       pool_.run_groups(group_size(), [this](std::size_t first, std::size_t count) { run_group(first, count); }, poll);
+  if (pool_.unfinished()) return false;  // a thread is still at it, and needs what is here
   network_.reset();
   if (failure_) {
     pool_.states_changed();

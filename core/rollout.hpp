@@ -95,6 +95,7 @@ class Rollout {
   void note_episodes(const Desk& desk, std::size_t t, std::size_t first, std::size_t count) const;
   void add_infos(const Desk& desk, std::size_t first, std::size_t count);
   void write_actions(Desk& desk, std::size_t count) const;
+  std::string why_not_finite(std::size_t t, std::size_t env) const;
   void mean_infos() const;
   void note_failure(Failure failure);
   std::unique_ptr<Desk> take_desk();

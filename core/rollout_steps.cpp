@@ -1,5 +1,6 @@
 // What a thread does in a rollout, step by step.
 #include <algorithm>
+#include <cmath>
 
 #include "rollout.hpp"
 
@@ -54,7 +55,7 @@ void Rollout::run_group(std::size_t first, std::size_t count) {
 bool Rollout::run_steps(Desk& desk, std::size_t first, std::size_t count) {
   raceway_batch now = desk.batch;
   if (!call_.arrays.action_mask) now.info = nullptr;
-  pool_.table().observe(&now, 0, count);
+  pool_.observe_rows(now, 0, count);
   for (std::size_t t = 0; t < call_.num_steps; ++t) {
     if (!pool_.keep_going()) return false;
     fetch_places(t * pool_.settings().num_envs + first);
@@ -132,12 +133,7 @@ bool Rollout::act(Desk& desk, std::size_t t, std::size_t first, std::size_t coun
       desk.pass.sample(*network_, count, *keys_, call_.first_env + static_cast<std::uint32_t>(first),
                        call_.first_step + static_cast<std::uint32_t>(t), call_.greedy, mask);
   if (finite < count) {
-    note_failure({t, first + finite,
-                  "the policy's output for environment " + std::to_string(first + finite) + " of " +
-                      pool_.table().name + " in step " + std::to_string(t) +
-                      " of the rollout is not finite, and was kept from it. Training has diverged (a lower learning "
-                      "rate may help), or the observation is not finite.",
-                  true});
+    note_failure({t, first + finite, why_not_finite(t, first + finite), true});
     return false;
   }
   for (std::size_t row = 0; row < count; ++row) {
@@ -152,6 +148,32 @@ bool Rollout::act(Desk& desk, std::size_t t, std::size_t first, std::size_t coun
     std::copy_n(desk.pass.choices(0), size, static_cast<std::int32_t*>(arrays.actions) + place * shape().action_size);
   }
   return true;
+}
+
+// Why a policy's output is not finite: the observation that the environment gave is not, or else the weights are to
+// blame.
+std::string Rollout::why_not_finite(std::size_t t, std::size_t env) const {
+  const raceway_layout& layout = pool_.layout();
+  const std::string who = "environment " + std::to_string(env) + " of " + pool_.table().name;
+  const std::string when = "step " + std::to_string(t) + " of the rollout";
+  std::size_t entry = 0;
+  for (std::size_t leaf = 0; leaf < layout.num_obs; ++leaf) {
+    const std::size_t size = elements_of(layout.obs[leaf]);
+    if (layout.obs[leaf].space != RACEWAY_DISCRETE) {
+      const float* row =
+          static_cast<const float*>(call_.arrays.obs[leaf]) + (t * pool_.settings().num_envs + env) * size;
+      const float* wrong = std::find_if_not(row, row + size, [](float number) { return std::isfinite(number); });
+      if (wrong != row + size) {
+        const std::string value = std::isnan(*wrong) ? "nan" : *wrong > 0 ? "inf" : "-inf";
+        const std::string where = std::to_string(entry + static_cast<std::size_t>(wrong - row));
+        return who + " gave " + value + " in entry " + where + " of its observation before " + when +
+               ". Correct the environment; raceway check tests it.";
+      }
+    }
+    entry += size;
+  }
+  return "the policy's output for " + who + " in " + when +
+         " is not finite, though the observation is: training has diverged. A lower learning_rate may help.";
 }
 
 // The environment gets its own type of number, within its bounds.
@@ -182,7 +204,7 @@ void Rollout::write_actions(Desk& desk, std::size_t count) const {
 bool Rollout::step(Desk& desk, std::size_t t, std::size_t first, std::size_t count) {
   raceway_error error;
   error.text[0] = '\0';
-  const std::int64_t failed = pool_.table().step(&desk.batch, 0, count, &error);
+  const std::int64_t failed = pool_.step_rows(desk.batch, 0, count, &error);
   if (failed >= 0) {
     const std::size_t env = first + static_cast<std::size_t>(failed);
     note_failure({t, env,

@@ -17,6 +17,9 @@ namespace raceway {
 
 using Clock = std::chrono::steady_clock;
 
+// How often a thread that waits for long looks whether it should go on waiting.
+constexpr std::chrono::milliseconds kPollEvery{50};
+
 inline void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

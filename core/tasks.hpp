@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "bare.hpp"
 #include "table.h"
 
 namespace raceway {
@@ -16,12 +15,18 @@ struct Task {
   std::int64_t max_episode_steps;  // 0: no limit
   // Keyword arguments that the name stands for, their values written as Python would.
   std::vector<std::pair<const char*, const char*>> preset;
-  // Null for those of libraries.
-  double (*bare_loop)(const Arguments&, const BareRun&) = nullptr;
-  double (*bare_policy_loop)(const Arguments&, const BareRun&, const Network&) = nullptr;
+  const char* source = nullptr;  // the name of the header that it is from; null: it is built in
 };
 
-// Those that are built in.
+// Those that are built in, by id.
 const std::vector<Task>& tasks();
+
+// The same by family. Each is compiled by itself, in envs/, so that all cores have something to do.
+std::vector<Task> classic_tasks();
+std::vector<Task> toy_tasks();
+std::vector<Task> synthetic_tasks();
+std::vector<Task> legged_tasks();
+std::vector<Task> humanoid_tasks();
+std::vector<Task> jointed_tasks();
 
 }  // namespace raceway

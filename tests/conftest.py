@@ -1,9 +1,12 @@
-"""What all tests share: pictures are drawn without a screen, and hypothesis tries the same examples every time."""
+"""Settings shared by all tests: no screen, the same hypothesis examples every time, the same NumPy on every CPU."""
 
 import gc
 import os
 from collections.abc import Iterator
 
+import tests.same_numpy  # noqa: F401  # before anything that imports NumPy
+
+# isort: split
 import pytest
 from hypothesis import settings
 

@@ -105,7 +105,7 @@ def test_the_folder_on_the_training_page_is_the_one_that_a_run_leaves(short_run:
     table = (ROOT / "docs/training.md").read_text().partition("## The folder")[2].partition("\n## ")[0]
     cells = "".join(re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE))
     named = {name.rstrip("/") for name in re.findall(r"`([^`]+)`", cells)}
-    assert named - {"dumps", "resumed.jsonl"} == {path.name for path in short_run.iterdir()}
+    assert named - {"dumps", "initial", "resumed.jsonl"} == {path.name for path in short_run.iterdir()}
 
 
 def test_the_commands_and_examples_of_the_exporting_page_run(
@@ -120,6 +120,13 @@ def test_the_commands_and_examples_of_the_exporting_page_run(
         done = subprocess.run([sys.executable, "-W", "error", "-c", code], timeout=120, capture_output=True)
         assert done.returncode == 0, done.stderr.decode()
         assert done.stderr == b""
+
+
+@pytest.mark.parametrize(("call", "package"), [("onnxruntime.", "onnxruntime"), (".serialize()", "flatbuffers")])
+def test_the_exporting_page_names_the_packages_that_its_examples_need(call: str, package: str) -> None:
+    page = ROOT / "docs/exporting.md"
+    assert any(call in code for code in blocks(page, "python"))
+    assert f"`pip install {package}`" in page.read_text()
 
 
 def test_the_commands_and_examples_of_the_plotting_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <numeric>
 
-#include "../adapter.hpp"
+#include "../ctrl_c.hpp"
 #include "describe.hpp"
 #include "interpreter.hpp"
 
@@ -19,23 +19,8 @@ namespace {
 
 // How long a step that is under way is waited for.
 constexpr std::chrono::seconds kCloseWait{2};
-
-// What cannot be about a generator and an episode, as save() writes them; empty if nothing is wrong.
-std::string flaw_of(const std::uint64_t* words, const std::int64_t* numbers, std::int64_t ended) {
-  const auto outside = [](const char* name, auto value, const char* wanted) {
-    return std::string(name) + " is " + std::to_string(value) + ", not " + wanted;
-  };
-  if ((words[3] & 1) == 0) return outside("random.increment_low", words[3], "odd");
-  if (words[4] > 1) return outside("random.has_half", words[4], "0 or 1");
-  if (words[5] >> 32 != 0) return outside("random.half", words[5], "a number of 32 bits");
-  static constexpr const char* kCounts[4] = {"episode.steps", "episode.number", "episode.status", "episode.faults"};
-  for (const int i : {0, 1, 3}) {
-    if (numbers[i] < 0 || numbers[i] >= std::int64_t{1} << 62) return outside(kCounts[i], numbers[i], "a count");
-  }
-  if (numbers[2] >= RACEWAY_FRESH && numbers[2] <= ended) return "";
-  return outside(kCounts[2], numbers[2],
-                 ended == RACEWAY_ENDED ? "0, 1 or 2" : "0 or 1, with autoreset in the same step");
-}
+// And one that was interrupted, by the next call.
+constexpr std::chrono::seconds kRecoverWait{10};
 
 std::vector<std::uint32_t> seed_words(nb::handle seed) {
   const auto size = (nb::cast<std::size_t>(seed.attr("bit_length")()) + 31) / 32;
@@ -43,6 +28,17 @@ std::vector<std::uint32_t> seed_words(nb::handle seed) {
   std::vector<std::uint32_t> words(bytes.size() / 4);
   std::memcpy(words.data(), bytes.c_str(), bytes.size());
   return words;
+}
+
+// Waits until the deadline, unless a signal handler raises.
+Pool::Poll until(Clock::time_point deadline, const Pool::Poll& poll) {
+  return [deadline, poll, next = Clock::now()]() mutable {
+    const auto now = Clock::now();
+    if (now >= deadline) return false;
+    if (!poll || now < next) return true;
+    next = now + kPollEvery;
+    return poll();
+  };
 }
 
 }  // namespace
@@ -60,9 +56,16 @@ BoundPool::BoundPool(const Configurations& given, const std::vector<std::size_t>
   wanted.autoreset = static_cast<raceway_autoreset>(nb::cast<int>(settings["autoreset"]));
   wanted.record_episodes = nb::cast<bool>(settings["record_episodes"]);
   wanted.pin = nb::cast<bool>(settings["pin"]);
+  wanted.source = given.task().source;
+  const Pool::Poll poll = signals_of_main_thread();
+  if (poll && wanted.source) watch_this_thread();
   {
     const Unlocked unlocked;
-    pool_ = std::make_unique<Pool>(table, std::move(configurations), limits, wanted);
+    pool_ = std::make_unique<Pool>(table, std::move(configurations), limits, wanted, poll);
+  }
+  if (pool_->unfinished()) {
+    static_cast<void>(pool_.release());
+    throw nb::python_error();
   }
   full_slab_ = std::make_shared<Slab>(pool_->full_rows().bytes(), !pool_->spread_over_nodes());
   batch_slab_ = std::make_shared<Slab>(pool_->batch_rows().bytes(), !pool_->spread_over_nodes());
@@ -83,11 +86,57 @@ BoundPool::BoundPool(const Configurations& given, const std::vector<std::size_t>
 // interpreter is ending: then nothing is waited for, and the threads go with the process.
 BoundPool::~BoundPool() {
   if (pool_->forked() || stuck_) {
-    static_cast<void>(pool_.release());
+    leave_behind();
   } else if (interpreter_is_ending()) {
-    pool_.release()->request_close();
-  } else if (!pool_->close(Clock::now() + kCloseWait)) {
-    static_cast<void>(pool_.release());
+    pool_->request_close();
+    leave_behind();
+  } else {
+    bool closed = false;
+    {
+      const Unlocked unlocked;
+      closed = pool_->close(Clock::now() + kCloseWait);
+    }
+    if (!closed) leave_behind();
+  }
+}
+
+// With all that its threads may still write to.
+void BoundPool::leave_behind() {
+  static_cast<void>(pool_.release());
+  static_cast<void>(new std::vector<Held>(std::move(held_)));
+  static_cast<void>(kept_full_owner_.release());
+  static_cast<void>(kept_batch_owner_.release());
+}
+
+// Calls of environments other than steps. `used` is what they write to.
+void BoundPool::aside(std::function<void()> work, nb::handle used) {
+  const Pool::Poll poll = signals_of_main_thread();
+  bool finished = false;
+  {
+    const Unlocked unlocked;
+    finished = pool_->aside(std::move(work), poll);
+  }
+  if (finished) return;
+  hold(used);
+  throw nb::python_error();
+}
+
+void BoundPool::recover() {
+  if (!pool_->unfinished()) return;
+  const Pool::Poll poll = signals_of_main_thread();
+  bool recovered = false;
+  {
+    const Unlocked unlocked;
+    recovered = pool_->recover(until(Clock::now() + kRecoverWait, poll));
+  }
+  if (recovered) {
+    held_.clear();
+  } else if (PyErr_Occurred()) {
+    throw nb::python_error();
+  } else {
+    throw StateError(
+        "a call was interrupted, and an environment has still not returned from it. Wait longer and try again, or "
+        "close() this pool and make a new one.");
   }
 }
 
@@ -100,14 +149,20 @@ void BoundPool::seed(const nb::list& seeds) {
 
 nb::tuple BoundPool::reset(nb::handle mask, const std::optional<std::vector<double>>& options, const nb::list& seeds) {
   const Pool::Turn turn(*pool_, true, true);
+  recover();
   const std::size_t num_envs = pool_->settings().num_envs;
   const auto* marks = mask.is_none()
                           ? nullptr
                           : static_cast<const std::uint8_t*>(memory_of(mask, RACEWAY_BOOL, num_envs, 0, "reset_mask"));
   pool_->check_resettable(marks);
   if (pool_->in_flight() > 0) {
-    const Unlocked unlocked;
-    pool_->abandon();
+    const Pool::Poll poll = signals_of_main_thread();
+    bool abandoned = false;
+    {
+      const Unlocked unlocked;
+      abandoned = pool_->abandon(poll);
+    }
+    if (!abandoned) throw nb::python_error();
   }
   seed(seeds);
   return filled([&](std::byte* rows) { pool_->begin_reset(rows, marks, options ? options->data() : nullptr); });
@@ -115,6 +170,7 @@ nb::tuple BoundPool::reset(nb::handle mask, const std::optional<std::vector<doub
 
 nb::tuple BoundPool::step(nb::handle actions) {
   const Pool::Turn turn(*pool_, true, true);
+  recover();
   pool_->require_idle("step()");
   read_actions(actions, *pool_, task_, {}, actions_aside_);
   return filled([&](std::byte* rows) { pool_->begin_step(rows); });
@@ -122,21 +178,24 @@ nb::tuple BoundPool::step(nb::handle actions) {
 
 nb::object BoundPool::observe() {
   const Pool::Turn turn(*pool_, true, true);
+  recover();
   Lease lease(*full_slab_);  // with copy=False too: what the last step returned stays
   std::byte* rows = lease.data();
-  pool_->observe(rows);
-  return observations(pool_->full_rows().bind(rows).obs, pool_->layout(), pool_->settings().num_envs,
-                      lease.into_owner());
+  const nb::object owner = lease.into_owner();
+  aside([this, rows] { pool_->observe(rows); }, owner);
+  return observations(pool_->full_rows().bind(rows).obs, pool_->layout(), pool_->settings().num_envs, owner);
 }
 
 void BoundPool::async_reset() {
   const Pool::Turn turn(*pool_, true, false);
+  recover();
   const Unlocked unlocked;
   pool_->async_reset();
 }
 
 void BoundPool::send(nb::handle actions, nb::handle env_ids) {
   const Pool::Turn turn(*pool_, true, false);
+  recover();
   const std::size_t num_envs = pool_->settings().num_envs;
   if (env_ids.is_none()) {
     envs_.resize(num_envs);
@@ -155,12 +214,11 @@ void BoundPool::send(nb::handle actions, nb::handle env_ids) {
 // Waits in slices, so that Ctrl-C is heard; nothing is lost by it.
 nb::tuple BoundPool::recv(std::optional<double> timeout_s) {
   const Pool::Turn turn(*pool_, false, true);
-  const auto slice = std::chrono::milliseconds(50);
   const auto end = timeout_s ? Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                   std::chrono::duration<double>(std::min(*timeout_s, 1e8)))
                              : Clock::time_point::max();
   const Rows rows(*this, true);
-  while (!received(rows.data, std::min(end, Clock::now() + slice), timeout_s.has_value())) {
+  while (!received(rows.data, std::min(end, Clock::now() + kPollEvery), timeout_s.has_value())) {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (Clock::now() < end) continue;
     const std::string text = "no batch of " + std::to_string(pool_->settings().batch_size) +
@@ -201,9 +259,15 @@ nb::tuple BoundPool::filled(Begin begin) {
     pool_->finish();
     throw;
   }
+  const Pool::Poll poll = signals_of_main_thread();
+  bool finished = false;
   {
     const Unlocked unlocked;
-    pool_->finish();
+    finished = pool_->finish(poll);
+  }
+  if (!finished) {
+    hold(rows.owner);
+    throw nb::python_error();
   }
   return completed(std::move(result), rows, false);
 }
@@ -277,6 +341,7 @@ nb::object BoundPool::faults() {
 
 nb::object BoundPool::pictures() {
   const Pool::Turn turn(*pool_, true, true);
+  recover();
   pool_->require_ready("render()");
   const raceway_table& table = pool_->table();
   if (!table.draw) throw StateError(task_ + " draws no pictures.");
@@ -286,80 +351,28 @@ nb::object BoundPool::pictures() {
   void* data = nullptr;
   nb::object pixels = new_array(RACEWAY_UINT8, envs, bytes, &data);
   std::memset(data, 0, envs * bytes);
-  for (std::size_t i = 0; i < envs; ++i) pool_->draw(i, static_cast<std::uint8_t*>(data) + i * bytes);
+  const auto draw = [this, data, envs, bytes] {
+    for (std::size_t i = 0; i < envs; ++i) pool_->draw(i, static_cast<std::uint8_t*>(data) + i * bytes);
+  };
+  aside(draw, pixels);
   return pixels.attr("reshape")(envs, height, width, 3);
-}
-
-nb::tuple BoundPool::save() {
-  const Pool::Turn turn(*pool_, true, true);
-  pool_->require_idle("state()");
-  const std::size_t n = pool_->settings().num_envs;
-  void *rows = nullptr, *random = nullptr, *counts = nullptr, *sums = nullptr;
-  nb::object row_array = new_array(RACEWAY_UINT8, n, pool_->state_bytes(), &rows);
-  nb::object random_array = new_array(RACEWAY_INT64, n, 6, &random);
-  nb::object count_array = new_array(RACEWAY_INT64, n, 4, &counts);
-  nb::object sum_array = new_array(RACEWAY_FLOAT64, n, 2, &sums);
-  for (std::size_t i = 0; i < n; ++i) {
-    pool_->save(i, static_cast<char*>(rows) + i * pool_->state_bytes());
-    const raceway_random& r = pool_->random(i);
-    const std::uint64_t words[6] = {r.state_high, r.state_low, r.increment_high, r.increment_low, r.has_half, r.half};
-    std::memcpy(static_cast<char*>(random) + i * sizeof words, words, sizeof words);
-    const raceway_episode& e = pool_->episode(i);
-    const raceway_record& k = pool_->record(i);
-    const std::int64_t numbers[4] = {e.steps, k.number, e.status, k.faults};
-    std::memcpy(static_cast<char*>(counts) + i * sizeof numbers, numbers, sizeof numbers);
-    const double reals[2] = {k.reward_sum, k.start_s == 0.0 ? 0.0 : seconds_now() - k.start_s};
-    std::memcpy(static_cast<char*>(sums) + i * sizeof reals, reals, sizeof reals);
-  }
-  return nb::make_tuple(row_array, random_array, count_array, sum_array);
-}
-
-// All or nothing: a state that is refused leaves every environment as it was.
-void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::handle sums) {
-  const Pool::Turn turn(*pool_, true, true);
-  pool_->require_idle("set_state()");
-  const std::size_t n = pool_->settings().num_envs, bytes = pool_->state_bytes();
-  const auto* row_data = static_cast<const char*>(memory_of(rows, RACEWAY_UINT8, n, bytes, "rows"));
-  const auto* words = static_cast<const std::uint64_t*>(memory_of(random, RACEWAY_INT64, n, 6, "random"));
-  const auto* numbers = static_cast<const std::int64_t*>(memory_of(counts, RACEWAY_INT64, n, 4, "episodes"));
-  const auto* reals = static_cast<const double*>(memory_of(sums, RACEWAY_FLOAT64, n, 2, "sums"));
-  // Where episodes are reset within the step, none is ever seen that has ended.
-  const auto ended = pool_->settings().autoreset == RACEWAY_SAME_STEP ? RACEWAY_RUNNING : RACEWAY_ENDED;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::string flaw = flaw_of(words + 6 * i, numbers + 4 * i, ended);
-    if (flaw.empty()) continue;
-    throw nb::value_error(("the state of environment " + std::to_string(i) + " is refused: " + flaw + ".").c_str());
-  }
-  std::vector<char> before(n * bytes);
-  for (std::size_t i = 0; i < n; ++i) pool_->save(i, before.data() + i * bytes);
-  for (std::size_t i = 0; i < n; ++i) {
-    try {
-      pool_->load(i, row_data + i * bytes);
-    } catch (const std::invalid_argument&) {
-      for (std::size_t j = 0; j < i; ++j) pool_->load(j, before.data() + j * bytes);
-      throw;
-    }
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint64_t* w = words + 6 * i;
-    pool_->random(i) = {w[0], w[1], w[2], w[3], static_cast<std::uint32_t>(w[4]), static_cast<std::uint32_t>(w[5])};
-    const std::int64_t* m = numbers + 4 * i;
-    pool_->episode(i) = {m[0], pool_->episode(i).limit, static_cast<std::int32_t>(m[2])};
-    pool_->record(i) = {m[1], reals[2 * i], seconds_now() - reals[2 * i + 1], m[3]};
-  }
-  pool_->states_changed();
 }
 
 void BoundPool::close() {
   if (pool_->forked() || pool_->closed()) return;
-  const auto deadline = Clock::now() + kCloseWait;
+  const Pool::Poll go_on = until(Clock::now() + kCloseWait, signals_of_main_thread());
   {
     const Unlocked unlocked;
-    pool_->end_long_work(deadline);
+    pool_->end_long_work(go_on);
   }
+  if (PyErr_Occurred()) throw nb::python_error();
   const Pool::Turn turn(*pool_, true, false);
-  const Unlocked unlocked;
-  stuck_ = !pool_->close(deadline);
+  {
+    const Unlocked unlocked;
+    stuck_ = !pool_->close(go_on);
+  }
+  if (!stuck_) held_.clear();
+  if (PyErr_Occurred()) throw nb::python_error();
 }
 
 }  // namespace raceway::python

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "arrays.hpp"
 #include "describe.hpp"
+#include "interpreter.hpp"
 
 namespace raceway::python {
 
@@ -32,6 +34,14 @@ class BoundPool {
   nb::object pictures();  // [N, height, width, 3]
   void close();
 
+  // Before every call that touches environments: waits for what an interrupted one has left behind.
+  void recover();
+  // Keeps what threads of an interrupted call still use, until they have returned. `native` must not lead back to this
+  // object, or neither would ever go.
+  void hold(nb::handle used, std::shared_ptr<void> native = nullptr) {
+    held_.push_back({nb::borrow(used), std::move(native)});
+  }
+
   Pool& native() { return *pool_; }
   const std::string& task() const { return task_; }
   int workers() const { return pool_->workers(); }
@@ -45,6 +55,8 @@ class BoundPool {
     nb::object owner;
   };
 
+  void aside(std::function<void()> work, nb::handle used);
+  void leave_behind();
   template <class Begin>
   nb::tuple filled(Begin begin);
   nb::tuple wrapped(const Rows& memory, bool some) const;
@@ -61,6 +73,11 @@ class BoundPool {
   // copy=False: one block of each, written again by every call.
   std::byte *kept_full_ = nullptr, *kept_batch_ = nullptr;
   nb::object kept_full_owner_, kept_batch_owner_;
+  struct Held {
+    nb::object object;
+    std::shared_ptr<void> native;
+  };
+  std::vector<Held> held_;
   bool stuck_ = false;
   // Memory that send() uses again.
   std::vector<std::size_t> envs_, sorted_envs_;

@@ -85,16 +85,6 @@ std::size_t length_of(nb::handle array) {
   return static_cast<std::size_t>(length);
 }
 
-// Ctrl-C is heard by the main thread only, and only there it is worth taking the interpreter's lock for it.
-Pool::Poll signals_of_main_thread() {
-  const nb::object threading = nb::module_::import_("threading");
-  if (!threading.attr("current_thread")().is(threading.attr("main_thread")())) return nullptr;
-  return [] {
-    const nb::gil_scoped_acquire lock;
-    return PyErr_CheckSignals() == 0;
-  };
-}
-
 void encode(Pass& pass, const Network& network, const float* obs, std::size_t first, std::size_t count) {
   const std::size_t size = network.shape().num_inputs();
   for (std::size_t row = 0; row < count; ++row) {
@@ -102,18 +92,6 @@ void encode(Pass& pass, const Network& network, const float* obs, std::size_t fi
       throw nb::value_error(("row " + std::to_string(first + row) + " of obs is outside its space.").c_str());
     }
   }
-}
-
-double run_bare_policy_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
-                            const BoundPolicy& policy, std::size_t num_steps, int num_threads, std::uint32_t seed) {
-  const Task& task = find_task(id);
-  if (!task.bare_policy_loop) throw nb::value_error((id + " was loaded, and has no bare loop with a policy.").c_str());
-  const Values values(*task.table, kwargs);
-  const std::shared_ptr<const Network> network = policy.native()->network();
-  if (!network) throw StateError("the policy has no weights yet. Call load() first.");
-  BareRun run{num_envs, num_steps, num_threads > 0 ? num_threads : usable_cpus(), limit, seed, nullptr};
-  const Unlocked unlocked;
-  return task.bare_policy_loop(Arguments(values.get()), run, *network);
 }
 
 }  // namespace
@@ -200,7 +178,7 @@ void BoundPolicy::value(nb::handle obs, nb::handle values) const {
 
 // One array per leaf of an observation.
 std::vector<void*> BoundRollout::leaves(const nb::dict& buffers, std::size_t num_steps) const {
-  const raceway_layout& layout = rollout_.pool().layout();
+  const raceway_layout& layout = rollout_->pool().layout();
   const auto given = nb::cast<std::vector<nb::object>>(entry(buffers, "obs", "buffers"));
   if (given.size() != layout.num_obs) {
     throw nb::value_error(("buffers['obs'] has " + std::to_string(given.size()) + " arrays: an observation has " +
@@ -210,7 +188,7 @@ std::vector<void*> BoundRollout::leaves(const nb::dict& buffers, std::size_t num
   std::vector<void*> result;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const raceway_column& column = layout.obs[i];
-    std::vector<std::size_t> sizes{num_steps + 1, rollout_.pool().settings().num_envs};
+    std::vector<std::size_t> sizes{num_steps + 1, rollout_->pool().settings().num_envs};
     for (std::int32_t axis = 0; axis < column.ndim; ++axis) {
       sizes.push_back(static_cast<std::size_t>(column.shape[axis]));
     }
@@ -228,8 +206,8 @@ RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_step
     const auto name = nb::cast<std::string>(key);
     if (kNames.count(name) == 0) throw nb::value_error(("a rollout has no buffer '" + name + "'.").c_str());
   }
-  const std::size_t envs = rollout_.pool().settings().num_envs;
-  const PolicyShape& shape = rollout_.shape();
+  const std::size_t envs = rollout_->pool().settings().num_envs;
+  const PolicyShape& shape = rollout_->shape();
   const auto memory = [&](const char* name, std::int32_t dtype, std::vector<std::size_t> sizes) {
     return memory_of(entry(buffers, name, "buffers"), dtype, sizes, "buffers['" + std::string(name) + "']", true);
   };
@@ -243,7 +221,7 @@ RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_step
   result.obs = leaves(buffers, num_steps);
   const auto number = shape.kind == ActionKind::kGaussian ? RACEWAY_FLOAT32 : RACEWAY_INT32;
   std::vector<std::size_t> action_sizes{num_steps, envs};
-  if (rollout_.pool().layout().action.ndim > 0) action_sizes.push_back(shape.action_size);
+  if (rollout_->pool().layout().action.ndim > 0) action_sizes.push_back(shape.action_size);
   result.actions = memory("actions", number, action_sizes);
   result.rewards = floats("rewards", num_steps);
   result.terminated = flags("terminated");
@@ -265,17 +243,21 @@ RolloutArrays BoundRollout::arrays(const nb::dict& buffers, std::size_t num_step
 
 void BoundRollout::collect(const nb::dict& buffers, std::size_t num_steps, std::uint64_t seed, std::uint64_t first_step,
                            bool greedy, std::uint32_t first_env) {
-  Pool& pool = rollout_.pool();
+  Pool& pool = rollout_->pool();
   const Pool::Yielding yielding(pool);
   const Pool::Turn turn(pool, true, true);
+  bound_.recover();
   RolloutCall call{
       arrays(buffers, num_steps), num_steps, seed, static_cast<std::uint32_t>(first_step), first_env, greedy};
   const Pool::Poll poll = signals_of_main_thread();
   bool completed = false;
-  {
+  try {
     const Unlocked unlocked;
-    completed = rollout_.collect(call, poll);
+    completed = rollout_->collect(call, poll);
+  } catch (const EnvError&) {
+    if (!PyErr_Occurred()) throw;  // after Ctrl-C that comes first
   }
+  if (pool.unfinished()) bound_.hold(buffers, rollout_);
   if (completed) return;
   if (PyErr_Occurred()) throw nb::python_error();
   throw ClosedError("the pool was closed while a rollout was under way.");
@@ -299,9 +281,6 @@ void bind_rollout(nb::module_& module) {
       .def("set_group_size", &BoundRollout::set_group_size, nb::arg("size"))
       .def_prop_ro("info_names", &BoundRollout::info_names)
       .def_prop_ro("has_action_mask", &BoundRollout::has_action_mask);
-
-  module.def("bare_policy_loop", &run_bare_policy_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),
-             nb::arg("num_envs"), nb::arg("policy"), nb::arg("num_steps"), nb::arg("num_threads"), nb::arg("seed"));
 }
 
 }  // namespace raceway::python

@@ -38,19 +38,21 @@ class BoundPolicy {
 class BoundRollout {
  public:
   // The pool must outlive it: the binding sees to that.
-  BoundRollout(BoundPool& pool, const BoundPolicy& policy) : rollout_(pool.native(), policy.native()) {}
+  BoundRollout(BoundPool& pool, const BoundPolicy& policy)
+      : bound_(pool), rollout_(std::make_shared<Rollout>(pool.native(), policy.native())) {}
 
   void collect(const nb::dict& buffers, std::size_t num_steps, std::uint64_t seed, std::uint64_t first_step,
                bool greedy, std::uint32_t first_env);
-  const std::vector<std::string>& info_names() const { return rollout_.info_names(); }
-  bool has_action_mask() const { return rollout_.has_action_mask(); }
-  void set_group_size(std::size_t size) { rollout_.set_group_size(size); }
+  const std::vector<std::string>& info_names() const { return rollout_->info_names(); }
+  bool has_action_mask() const { return rollout_->has_action_mask(); }
+  void set_group_size(std::size_t size) { rollout_->set_group_size(size); }
 
  private:
   std::vector<void*> leaves(const nb::dict& buffers, std::size_t num_steps) const;
   RolloutArrays arrays(const nb::dict& buffers, std::size_t num_steps) const;
 
-  Rollout rollout_;
+  BoundPool& bound_;
+  const std::shared_ptr<Rollout> rollout_;
 };
 
 void bind_rollout(nb::module_& module);

@@ -5,6 +5,7 @@
 
 #include "../library.hpp"
 #include "../machine.hpp"
+#include "../table_loop.hpp"
 #include "arrays.hpp"
 #include "interpreter.hpp"
 
@@ -54,6 +55,19 @@ nb::dict task_dict(const Task& task, bool is_built_in) {
   entry["max_episode_steps"] = task.max_episode_steps;
   entry["is_built_in"] = is_built_in;
   return entry;
+}
+
+// Runs the initialisers of the library: they are the user's own code.
+Task opened(const std::string& path, const std::string& source) {
+  tell_crashes();
+  const char* name = kept_name(source);
+  const auto task = std::make_shared<std::optional<Task>>();
+  run_interruptibly([path, name, task] {
+    const Inside inside(name);
+    *task = open_library(path);
+  });
+  (*task)->source = name;
+  return **task;
 }
 
 }  // namespace
@@ -122,8 +136,23 @@ raceway_value Values::value_of(const raceway_parameter& parameter, nb::handle gi
 }
 
 Configurations::Configurations(const std::string& id, const std::vector<nb::dict>& kwargs) : task_(find_task(id)) {
-  const Shelf shelf;
-  for (const nb::dict& each : kwargs) made_.push_back(configure(*task_.table, Values(*task_.table, each).get()));
+  struct Work {
+    std::vector<Values> given;
+    std::vector<Configuration> made;
+  };
+  const auto work = std::make_shared<Work>();
+  for (const nb::dict& each : kwargs) work->given.emplace_back(*task_.table, each);
+  const auto configure_all = [work, &task = task_] {
+    const Shelf shelf;
+    const Inside inside(task.source);
+    for (const Values& values : work->given) work->made.push_back(configure(*task.table, values.get()));
+  };
+  if (task_.source) {
+    run_interruptibly(configure_all);
+  } else {
+    configure_all();
+  }
+  made_ = std::move(work->made);
 }
 
 nb::dict Configurations::layout(std::size_t index) const {
@@ -146,24 +175,32 @@ nb::list describe_tasks() {
   return result;
 }
 
-nb::dict describe_library(const std::string& path) {
-  return task_dict(open_library(path), false);
+nb::dict describe_library(const std::string& path, const std::string& source) {
+  return task_dict(opened(path, source), false);
 }
 
-void add_library(const std::string& path) {
-  add_task(open_library(path));
+void add_library(const std::string& path, const std::string& source) {
+  add_task(opened(path, source));
 }
 
-double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
-                     nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed) {
-  const Task& task = find_task(id);
-  const Values values(*task.table, kwargs);
-  const Configuration configuration = configure(*task.table, values.get());
+double run_table_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
+                      nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed) {
+  const Configurations configurations(id, {kwargs});
+  const Task& task = configurations.task();
+  const Configuration configuration = configurations.at(0);
   const raceway_column& column = task.table->layout(configuration.get())->action;
   BareRun run{num_envs, num_steps, num_threads > 0 ? num_threads : usable_cpus(), limit, seed, nullptr};
   run.actions = memory_of(actions, column.dtype, num_steps, num_envs * elements_of(column), "actions");
-  const Unlocked unlocked;
-  return task.bare_loop ? task.bare_loop(Arguments(values.get()), run) : table_loop(*task.table, values.get(), run);
+  run.source = task.source;
+  const auto seconds = std::make_shared<double>();
+  try {
+    run_interruptibly(
+        [&task, configuration, run, seconds] { *seconds = table_loop(*task.table, configuration.get(), run); });
+  } catch (const nb::python_error&) {
+    actions.inc_ref();  // the loop goes on, and reads them
+    throw;
+  }
+  return *seconds;
 }
 
 }  // namespace raceway::python

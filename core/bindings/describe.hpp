@@ -49,11 +49,11 @@ class Configurations {
 };
 
 nb::list describe_tasks();
-// The task of a library, which is only opened.
-nb::dict describe_library(const std::string& path);
+// The task of a library that was made from the header `source`. It is only opened.
+nb::dict describe_library(const std::string& path, const std::string& source);
 // Makes it one of the tasks.
-void add_library(const std::string& path);
-double run_bare_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
-                     nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed);
+void add_library(const std::string& path, const std::string& source);
+double run_table_loop(const std::string& id, const nb::dict& kwargs, std::int64_t limit, std::size_t num_envs,
+                      nb::handle actions, std::size_t num_steps, int num_threads, std::uint32_t seed);
 
 }  // namespace raceway::python

@@ -1,9 +1,15 @@
 #include "interpreter.hpp"
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
+#include "../aside.hpp"
+
 namespace raceway::python {
+
+namespace nb = nanobind;
+
 namespace {
 
 // Python ends a daemon thread that wants the lock of an ending interpreter by unwinding its stack, and above us are
@@ -37,6 +43,33 @@ bool interpreter_is_ending() {
 #else
   return _Py_IsFinalizing() != 0;
 #endif
+}
+
+std::function<bool()> signals_of_main_thread() {
+  static const auto main_thread = [] {
+    return nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  }();
+  if (PyThread_get_thread_ident() != main_thread) return nullptr;
+  return [] {
+    const nb::gil_scoped_acquire lock;
+    return PyErr_CheckSignals() == 0;
+  };
+}
+
+void run_interruptibly(std::function<void()> work) {
+  const std::function<bool()> poll = signals_of_main_thread();
+  std::optional<Aside> aside;
+  bool ended = true;
+  {
+    const Unlocked unlocked;
+    if (poll) {
+      ended = aside.emplace(std::move(work)).wait(poll);
+    } else {
+      work();
+    }
+  }
+  if (!ended) throw nb::python_error();
+  if (aside) aside->rethrow();
 }
 
 }  // namespace raceway::python

@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <functional>
+
 namespace raceway::python {
 
 // The interpreter's lock is free while one of these lives.
@@ -18,5 +20,13 @@ class Unlocked {
 };
 
 bool interpreter_is_ending();
+
+// For work that may take long: whether to go on, false with Python's error set after Ctrl-C. Empty in other threads
+// than the main one, which never hear it. To be called without the interpreter's lock.
+std::function<bool()> signals_of_main_thread();
+
+// Runs a user's own code, which may never return: in the main thread by a thread of its own, so that Ctrl-C is heard.
+// Throws what `work` throws. After Ctrl-C `work` may still be running: it must own what it uses.
+void run_interruptibly(std::function<void()> work);
 
 }  // namespace raceway::python

@@ -20,8 +20,8 @@ namespace {
 
 // Gymnasium's own exceptions where it has them.
 void translate(const std::exception_ptr& pointer, void*) {
-  const auto raise = [](const char* name, const char* text) {
-    PyErr_SetString(nb::module_::import_("gymnasium.error").attr(name).ptr(), text);
+  const auto raise = [](const char* name, const char* text, const char* module = "gymnasium.error") {
+    PyErr_SetString(nb::module_::import_(module).attr(name).ptr(), text);
   };
   try {
     std::rethrow_exception(pointer);
@@ -29,6 +29,8 @@ void translate(const std::exception_ptr& pointer, void*) {
     raise("ResetNeeded", error.what());
   } catch (const ClosedError& error) {
     raise("ClosedEnvironmentError", error.what());
+  } catch (const BoundsError& error) {
+    raise("OutOfBoundsError", error.what(), "raceway.errors");
   } catch (const PolicyError& error) {
     PyErr_SetString(PyExc_FloatingPointError, error.what());
   } catch (const StateError& error) {
@@ -76,10 +78,15 @@ NB_MODULE(_core, module) {
   python::bind_rollout(module);
 
   module.def("describe_tasks", &python::describe_tasks);
-  module.def("describe_library", &python::describe_library, nb::arg("path"));
-  module.def("add_library", &python::add_library, nb::arg("path"));
-  module.def("bare_loop", &python::run_bare_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),
+  module.def("describe_library", &python::describe_library, nb::arg("path"), nb::arg("source"));
+  module.def("add_library", &python::add_library, nb::arg("path"), nb::arg("source"));
+  module.def("table_loop", &python::run_table_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),
              nb::arg("num_envs"), nb::arg("actions"), nb::arg("num_steps"), nb::arg("num_threads"), nb::arg("seed"));
+  module.def("guard_pools", [](bool guard) { guards_pools().store(guard); }, nb::arg("guard"));
+  module.def("own_code", [] {
+    const OwnCode all = own_code();
+    return nb::make_tuple(all.inside, all.entered);
+  });
   module.def("usable_cpus", &usable_cpus);
   module.def("die_with_parent", &die_with_parent, nb::arg("parent_pid"));
 }

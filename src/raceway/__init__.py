@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 try:
+    from raceway._main_interpreter import require_main_interpreter as _require_main_interpreter
+
+    _require_main_interpreter()
     from raceway import _core  # noqa: F401 (tried first: everything below needs it)
 except ImportError as error:
     if "libmujoco" not in str(error):
@@ -15,6 +18,7 @@ except ImportError as error:
 from raceway.envs import list_envs, load_native, make
 
 if _TYPE_CHECKING:
+    from raceway import callbacks as callbacks
     from raceway.envs.checking import check as check
     from raceway.report.comparison import compare as compare
     from raceway.report.plots import plot as plot
@@ -30,6 +34,7 @@ if _TYPE_CHECKING:
 __all__ = [
     "Callback",
     "__version__",
+    "callbacks",
     "check",
     "compare",
     "evaluate",
@@ -46,7 +51,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-# Found when first used: JAX comes with them, and whoever only wants environments shall not wait for it.
+# Imported when first used: users of the environments alone should not pay for JAX.
 _LATER = {
     "Callback": "raceway.training.callbacks",
     "check": "raceway.envs.checking",
@@ -63,14 +68,16 @@ _LATER = {
 
 
 def __getattr__(name: str) -> _Any:
-    if name not in _LATER:
+    if name not in _LATER and name != "callbacks":
         raise AttributeError(f"module 'raceway' has no attribute {name!r}")
     import importlib
 
+    if name == "callbacks":
+        return importlib.import_module("raceway.callbacks")
     found = getattr(importlib.import_module(_LATER[name]), name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, "callbacks"})

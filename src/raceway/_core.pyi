@@ -235,13 +235,16 @@ class Orders:
         """
 
 def describe_tasks() -> list[dict[str, Any]]: ...
-def describe_library(path: str) -> dict[str, Any]:
+def describe_library(path: str, source: str) -> dict[str, Any]:
     """The task of a library, which is only opened. Raises ValueError if it is none, or of another version."""
 
-def add_library(path: str) -> None:
-    """Makes its task one of the tasks, in the place of one of the same id. Pools made before go on with theirs."""
+def add_library(path: str, source: str) -> None:
+    """Makes its task one of the tasks, in the place of one of the same id. Pools made before go on with theirs.
 
-def bare_loop(
+    From now on a crash inside its code is told, with `source` as the argument of `raceway check`.
+    """
+
+def table_loop(
     id: str,
     kwargs: dict[str, Any],
     limit: int,
@@ -251,16 +254,12 @@ def bare_loop(
     num_threads: int,
     seed: int,
 ) -> float: ...
-def bare_policy_loop(
-    id: str,
-    kwargs: dict[str, Any],
-    limit: int,
-    num_envs: int,
-    policy: Policy,
-    num_steps: int,
-    num_threads: int,
-    seed: int,
-) -> float: ...
+def guard_pools(guard: bool) -> None:
+    """Whether pools made from now on look for environments that write outside their own memory, which is slow."""
+
+def own_code() -> tuple[int, int]:
+    """How many threads are in the code of a user's own header now, and how often any has entered it."""
+
 def usable_cpus() -> int: ...
 def die_with_parent(parent_pid: int) -> None:
     """This process is killed when the thread that started it ends; at once if its parent is another by now."""

@@ -1,4 +1,4 @@
-"""What goes wrong for a reason that whoever runs Raceway can put right."""
+"""What goes wrong for a reason that the user can put right."""
 
 from __future__ import annotations
 
@@ -20,12 +20,23 @@ class RunFolderError(UserError, FileNotFoundError):
         return str(self.args[0])
 
 
+class VideoError(UserError, OSError):
+    """A video that could not be written."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class MissingPackageError(UserError, ImportError):
     """An optional package that is needed now; the message has the command that installs it."""
 
 
 class NativeEnvError(UserError, ValueError):
     """A header or a library that is no native environment: it does not compile, or does not fit."""
+
+
+class OutOfBoundsError(UserError, RuntimeError):
+    """A native environment wrote outside its own memory: its rows, its state or its struct."""
 
 
 class DivergedError(UserError, ArithmeticError):
@@ -35,15 +46,22 @@ class DivergedError(UserError, ArithmeticError):
 class EnvError(UserError, RuntimeError):
     """An environment in Python raised, or the process that it was in is gone or does not get on."""
 
-    def __init__(self, message: str, env: int | None = None, worker: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, env: int | None = None, worker: int | None = None, advice: str = "") -> None:
+        super().__init__(message + advice)
+        self.message = message
+        self.advice = advice
+        """The end of the message: arguments of `raceway.make` and `raceway.train` that help."""
         self.env = env
         """Its number, if it is known."""
         self.worker = worker
         """The number of the worker process; None in the calling thread."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return EnvError, (str(self), self.env, self.worker)
+        return EnvError, (self.message, self.env, self.worker, self.advice)
+
+    def without_advice(self) -> EnvError:
+        """The same error for calls that do not have these arguments."""
+        return EnvError(self.message, self.env, self.worker)
 
 
 class SeedsError(Exception):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -13,9 +13,11 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
 
+from raceway.local_code import shared_imports
+
 
 class FreshProcess:
-    """Runs a module, which reads `sys.path` and its payload from its input and dies with this process."""
+    """Runs a module that reads its payload from its input, after `adopt_imports`, and dies with this process."""
 
     def __init__(
         self,
@@ -34,13 +36,17 @@ class FreshProcess:
             )
         )
         # What it is given can be larger than a pipe holds, and it reads only when it has come up.
-        threading.Thread(target=self._give, args=(payload,), daemon=True).start()
+        try:
+            threading.Thread(target=self._give, args=(payload,), daemon=True).start()
+        except RuntimeError as error:  # there are as many threads as the system allows
+            self.kill()
+            raise OSError(errno.EAGAIN, str(error)) from None
 
     def _give(self, payload: bytes) -> None:
         assert self._process.stdin is not None
         try:
             with self._process.stdin as pipe:
-                pipe.write(pickle.dumps(sys.path))
+                pipe.write(shared_imports())
                 pipe.write(payload)
         except BrokenPipeError:
             pass  # it has died, which is noticed and told elsewhere
@@ -81,7 +87,7 @@ _lock = threading.Lock()
 def _started(start: _Start) -> subprocess.Popen[bytes]:
     """Starts a process from a thread that lives as long as this process does.
 
-    The kernel kills such a child when the thread that started it ends; whoever calls may be in one that ends early.
+    The kernel kills such a child when the thread that started it ends; the caller may be in one that ends early.
     """
     global _waiting
     with _lock:

@@ -40,7 +40,7 @@ def _gradient(ppo: PPO, params, rollout: Rollout, proximal=None) -> dict[str, np
     tree = ppo.network.unravel(params)
     before = tree if proximal is None else ppo.network.unravel(proximal)
     samples = ppo.with_proximal(before, ppo.samples(ppo.batch(rollout)))
-    gradient = jax.jit(jax.grad(lambda p: ppo.loss(p, samples)[0]))(tree)
+    gradient = jax.jit(jax.grad(lambda p: ppo.loss(p, samples, ppo.ent_coef)[0]))(tree)
     return {name: np.asarray(part) for name, part in gradient.items()}
 
 

@@ -1,8 +1,10 @@
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,3 +114,15 @@ def test_what_is_off_changes_nothing():
     rollout = random_rollout(SPACE, ACTIONS, 10, 4)
     assert normaliser.absorb(rollout) is rollout
     assert normaliser.scaling() is None
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 3e38])
+def test_numbers_that_are_not_finite_are_noticed_without_a_warning(value):
+    rollout = random_rollout(SPACE, ACTIONS, 6, 4)
+    normaliser = _normaliser()
+    rewards = rollout.rewards.copy()
+    rewards[2, 1] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        normaliser.absorb(replace(rollout, rewards=rewards))
+    assert normaliser.is_finite == bool(np.isfinite(value))

@@ -87,7 +87,7 @@ def test_the_loss_is_the_papers():
     state = ppo.init(1)
     rollout = random_rollout(BOX, ACTION_SPACES["box"], T, N)
     samples = ppo.samples(ppo.batch(rollout))
-    loss, _ = ppo.loss(ppo.network.unravel(state.params), samples)
+    loss, _ = ppo.loss(ppo.network.unravel(state.params), samples, 0.01)
     inputs, values = ppo.network.apply(ppo.network.unravel(state.params), samples.obs)
     log_probs = np.asarray(ppo.distribution.log_prob(inputs, samples.actions), np.float64)
     ratio = np.exp(log_probs - rollout.log_probs.reshape(-1))

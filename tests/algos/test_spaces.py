@@ -1,8 +1,22 @@
+import re
+import sys
+from types import ModuleType
+
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
 
-from raceway.algos.spaces import action_parts, environment_actions, flatten, observation_leaves, unflatten
+from raceway.algos.spaces import (
+    action_parts,
+    actions_agree,
+    environment_actions,
+    flatten,
+    flattened_images,
+    observation_leaves,
+    observations_agree,
+    unflatten,
+)
 
 NESTED = spaces.Dict(
     {
@@ -63,3 +77,56 @@ def test_the_environment_gets_actions_of_its_space():
     assert given.reshape(-1).tolist() == [-1, 2, 0.5, 0.5]
     several = spaces.MultiDiscrete(np.array([[2, 3], [4, 5]]), start=np.array([[0, 1], [2, 3]]))
     assert environment_actions(several)(np.array([[1, 1, 1, 1]]))[0].tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("space", "notes"),
+    [
+        (spaces.Box(0, 255, (24, 30, 3), np.uint8), [r"obs is an image of 24x30 .*36x36 .*\(env, \(36, 36\)\)"]),
+        (spaces.Box(0, 255, (84, 20, 4), np.uint8), [r"obs is an image of 84x20 .*Observation\(env, \(84, 36\)\)"]),
+        (spaces.Box(0, 255, (4, 84, 20), np.uint8), [r"obs is an image of 84x20 .*make it 84x36 or larger\. To keep"]),
+        (spaces.Box(0, 9, (8, 8), np.uint8), [r"obs is an image of 8x8 .*make it 36x36 or larger\. To keep"]),
+        (spaces.Box(0, 255, (8, 8), np.uint8), ["obs is an image of 8x8 pixels, smaller"]),
+        (spaces.Box(0, 1, (64, 64, 3), np.float32), ["obs is an image of 64x64 pixels, but not of bytes"]),
+        (spaces.Dict({"a": spaces.Box(0, 255, (84, 84), np.uint8), "b": spaces.Box(0, 255, (9, 9), np.uint8)}),
+         [r"obs\['b'\] is an image of 9x9 .*make it 36x36 or larger\. To keep"]),
+        (spaces.Box(0, 255, (36, 36, 3), np.uint8), []),
+        (spaces.Box(0, 255, (128,), np.uint8), []),
+        (spaces.Box(-1, 1, (40, 40), np.float32), []),
+        (spaces.Discrete(3), []),
+    ],
+)  # fmt: skip
+def test_images_that_are_flattened_are_told(space: spaces.Space, notes: list[str]) -> None:
+    found = flattened_images(space)
+    assert len(found) == len(notes)
+    for text, expected in zip(found, notes, strict=True):
+        assert re.match(expected, text)
+        assert text.endswith("--network.kind mlp")
+
+
+def test_spaces_agree_if_a_network_cannot_tell_them_apart():
+    assert observations_agree(NESTED, NESTED)
+    assert observations_agree(spaces.Box(-1, 1, (3,)), spaces.Box(-9, 9, (3,), np.float64))
+    assert not observations_agree(spaces.Box(-1, 1, (3,)), spaces.Box(-1, 1, (4,)))
+    assert not observations_agree(spaces.Box(0, 255, (3,), np.uint8), spaces.Box(0, 255, (3,)))
+    starts = [spaces.MultiDiscrete([2, 3], start=start) for start in ([0, 0], [0, 0], [1, 0])]
+    assert observations_agree(starts[0], starts[1])
+    assert not observations_agree(starts[0], starts[2])
+    assert actions_agree(spaces.Box(-1, 1, (3,)), spaces.Box(-2, 2, (3,)))
+    assert not actions_agree(spaces.Discrete(2), spaces.Discrete(3))
+    assert not actions_agree(spaces.Discrete(2), spaces.MultiBinary(2))
+
+
+@pytest.mark.parametrize("shape", [(24, 30, 3), (84, 20, 4), (8, 8)])
+def test_the_wrapper_that_is_advised_does_it(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cv2", ModuleType("cv2"))  # which only resizes
+
+    class Small(gymnasium.Env):
+        observation_space = spaces.Box(0, 255, shape, np.uint8)
+        action_space = spaces.Discrete(2)
+
+    (note,) = flattened_images(Small.observation_space)
+    found = re.search(r"gymnasium\.wrappers\.ResizeObservation\(env, \((\d+), (\d+)\)\)", note)
+    assert found is not None
+    resized = gymnasium.wrappers.ResizeObservation(Small(), (int(found[1]), int(found[2])))
+    assert flattened_images(resized.observation_space) == []

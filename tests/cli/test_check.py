@@ -72,7 +72,7 @@ def test_what_is_no_environment_is_one_message_and_exit_code_2(capsys: pytest.Ca
     assert main(["check", "own_checked:Mien"]) == 2
     assert capsys.readouterr().err == "raceway: Module 'own_checked' has no 'Mien'. Did you mean 'Mine'?\n"
     assert main(["check", "own_checked:Mine", "--timeout", "0"]) == 2
-    assert "timeout_s=0.0 must be above 0" in capsys.readouterr().err
+    assert "timeout_s=0.0 is out of range. Use seconds above 0" in capsys.readouterr().err
 
 
 def test_arguments_of_the_environment_are_told_from_the_others() -> None:

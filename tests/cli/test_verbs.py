@@ -79,18 +79,15 @@ def test_a_reader_that_has_had_enough_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["lst"], "invalid choice: 'lst'"),
-        (["lst"], "Did you mean 'list'?"),
         (["list", "agents"], "invalid choice: 'agents'"),
         (["list", "env"], "Did you mean 'envs'?"),
         (["list"], "what"),
-        ([], "verb"),
         (["eval", "x", "--episods", "3"], "Did you mean '--episodes'?"),
         (["eval", "x", "--episodes", "three"], "invalid int value: 'three'"),
         (["export", "x", "--to", "onx"], "Did you mean 'onnx'?"),
     ],
 )
-def test_an_unknown_or_missing_verb_is_refused_with_what_there_is(
+def test_an_unknown_or_missing_argument_is_refused_with_what_there_is(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -102,6 +99,66 @@ def test_an_unknown_or_missing_verb_is_refused_with_what_there_is(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "code", "first"),
+    [
+        ([], 2, "Raceway: "),
+        (["help"], 0, "Raceway: "),
+        (["--help"], 0, "Raceway: "),
+        (["-h"], 0, "Raceway: "),
+        (["trian", "CartPole-v1"], 2, "raceway: no verb 'trian'. Did you mean 'train'?\n"),
+        (["xyzzy"], 2, "raceway: no verb 'xyzzy'.\n"),
+        (["help", "resum"], 2, "raceway: no verb 'resum'. Did you mean 'resume'?\n"),
+        (["--hepl"], 2, "raceway: no option '--hepl'. Did you mean '--help'?\n"),
+    ],
+)
+def test_without_a_verb_all_are_listed_with_a_line_each(
+    arguments: list[str], code: int, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    said, nothing = (captured.out, captured.err) if code == 0 else (captured.err, captured.out)
+    assert said.startswith(first)
+    assert nothing == ""
+    listed = re.findall(r"^  (\w+) +(\S.*)$", said, flags=re.MULTILINE)
+    assert [verb for verb, _ in listed] == [
+        "train", "resume", "eval", "play", "plot", "compare", "export", "new", "check", "list", "graph", "doctor",
+    ]  # fmt: skip
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_help_with_a_verb_is_the_help_of_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["help", "eval"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: raceway eval")
+
+
+@pytest.mark.parametrize(
+    ("algo", "instead"),
+    [
+        ("sac", "For continuous actions use ppo."),
+        ("TD3", "For continuous actions use ppo."),
+        ("ddpg", "For continuous actions use ppo."),
+        ("dqn", "For discrete actions use pqn"),
+        ("rainbow", "For discrete actions use pqn"),
+        ("qr-dqn", "For discrete actions use pqn"),
+        ("trpo", "Use ppo, or a2c"),
+        ("recurrent_ppo", "--network.gru 64"),
+        ("MaskablePPO", "action_mask"),
+        ("dreamerv3", "no model-based algorithms"),
+    ],
+)
+def test_an_algorithm_of_other_libraries_is_told_with_what_to_use_instead(
+    algo: str, instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "Hopper-v5", "--algo", algo]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"raceway: No algorithm '{algo}'. There are: ppo, a2c, impala, pqn (raceway list algos).")
+    assert instead in said
+    assert "Did you mean" not in said
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["train"], "No environment is named"),
@@ -109,7 +166,7 @@ def test_an_unknown_or_missing_verb_is_refused_with_what_there_is(
         (["train", "CartPole-v1", "--leaning-rate", "1"], "Did you mean --ppo.learning-rate?"),
         (["train", "CartPole-v1", "--gamma", "2"], "gamma=2.0 must be from 0 to 1"),
         (["train", "CartPole-v1", "--env.gravity", "2"], "CartPole-v1 takes no keyword argument 'gravity'"),
-        (["train", "CartPole-v1", "--config", "none.toml"], "none.toml: the settings cannot be read"),
+        (["train", "CartPole-v1", "--config", "none.toml"], "The settings in none.toml cannot be read"),
         (["train", "no_such_module:make"], "No module 'no_such_module'"),
         (["train", "math:make"], "'make'"),
         (["eval", "nowhere"], "There is no nowhere"),
@@ -118,6 +175,9 @@ def test_an_unknown_or_missing_verb_is_refused_with_what_there_is(
         (["play", "--agent", "random", "Busy-v0"], "Busy-v0 cannot be shown"),
         (["graph", "nowhere"], "There is no nowhere"),
         (["export", "nowhere"], "There is no nowhere"),
+        (["check", "CartPole-v1", "--num-envs", str(2**62)], "Use a number from 1 to 65,536"),
+        (["check", "CartPole-v1", "--num-workers", "0"], "Use a number from 1 to 4,096"),
+        (["check", "CartPole-v1", "--timeout", "inf"], "timeout_s=inf is out of range"),
     ],
 )
 def test_what_the_user_can_put_right_is_one_message_and_exit_code_2(
@@ -135,6 +195,14 @@ def test_what_the_user_can_put_right_is_one_message_and_exit_code_2(
     assert captured.err.count("\n") == 1
     assert captured.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", [["eval", "run", "--at-least"], ["compare", "run", "--at"]])
+def test_no_return_is_compared_with_nan(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*option, "nan"])
+    assert ended.value.code == 2
+    assert "'nan' is not a number" in capsys.readouterr().err
 
 
 def test_a_bug_comes_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,13 @@ inline bool comes_true(const std::function<bool()>& condition,
   return true;
 }
 
+// Sanitizers make everything ten times as slow.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::chrono::seconds kLongest{600};
+#else
+constexpr std::chrono::seconds kLongest{60};
+#endif
+
 inline void watch_for_hangs(std::chrono::seconds limit) {
   std::thread([limit] {
     const char* seen = nullptr;
@@ -116,7 +123,7 @@ inline void watch_for_hangs(std::chrono::seconds limit) {
 
 // `only`: run the cases whose name contains it.
 inline int run_all(const char* only) {
-  watch_for_hangs(std::chrono::seconds(60));
+  watch_for_hangs(kLongest);
   int passed = 0, failed = 0;
   for (const Case& each : cases()) {
     if (only != nullptr && std::strstr(each.name, only) == nullptr) continue;

@@ -71,6 +71,79 @@ class Crowd {
   std::atomic<int> inside_{0}, most_{0};
 };
 
+CASE("a caller that must not be kept leaves unknown work to a thread, which is gone when the cost is known") {
+  Ledger ledger(64);
+  Crew crew(settings(1, 1), 1, [&](Range range) { ledger.note(range); });
+  std::atomic<int> asked{0};
+  for (int run = 1; run <= 5; ++run) {
+    crew.begin(64, 0);
+    CHECK(crew.finish([&] { return ++asked > 0; }));
+    CHECK(ledger.each(run, 0, 64));
+  }
+  CHECK_EQUAL(crew.threads(), 0);
+}
+
+CASE("something else can be done aside, and what it throws is thrown") {
+  Crew crew(settings(1, 1), 1, [](Range) {});
+  const auto caller = std::this_thread::get_id();
+  std::thread::id other;
+  CHECK(crew.aside([&] { other = std::this_thread::get_id(); }, [] { return true; }));
+  CHECK(other != caller && other != std::thread::id());
+  const auto fail = [] { throw std::runtime_error("too bad"); };
+  CHECK_THROWS(std::runtime_error, "too bad", crew.aside(fail, [] { return true; }));
+}
+
+CASE("what is done aside goes on when its caller leaves, and is waited for") {
+  std::atomic<bool> open{false}, ended{false};
+  Crew crew(settings(1, 1), 1, [](Range) {});
+  const auto work = [&] {
+    while (!open) std::this_thread::yield();
+    ended = true;
+  };
+  CHECK(!crew.aside(work, [] { return false; }));
+  CHECK(!crew.settle(Clock::now() + 10ms));
+  CHECK(!crew.stop(Clock::now() + 10ms));
+  open = true;
+  CHECK(crew.settle(Clock::time_point::max()));
+  CHECK(ended);
+  crew.run(8, 0);
+}
+
+CASE("a caller may leave all work to others") {
+  std::atomic<int> own{0};
+  const auto caller = std::this_thread::get_id();
+  Crew crew(settings(2, 2), 1, [&](Range) { own += std::this_thread::get_id() == caller; });
+  for (int run = 0; run < 20; ++run) {
+    crew.begin_long(64, 0);
+    CHECK(crew.finish([] { return true; }, true));
+  }
+  CHECK_EQUAL(own.load(), 0);
+}
+
+CASE("a run that its caller leaves goes on, what nobody began is dropped, and the crew is used again") {
+  for (const bool is_known : {false, true}) {
+    Ledger ledger(64);
+    std::atomic<bool> open{true};
+    Crew crew(settings(2, 2), 1, [&](Range range) {
+      if (is_known) std::this_thread::sleep_for(2ms * range.count);
+      while (!open) std::this_thread::yield();
+      ledger.note(range);
+    });
+    if (is_known) crew.run(64, 0);
+    const int before = ledger.times(63);
+    open = false;
+    crew.begin(64, 0);
+    CHECK(!crew.finish([] { return false; }));
+    CHECK(!crew.settle(Clock::now() + 10ms));
+    CHECK_EQUAL(ledger.times(63), before);
+    open = true;
+    CHECK(crew.settle(Clock::time_point::max()));
+    CHECK_EQUAL(ledger.times(63), before);
+    crew.run(64, 0);
+    CHECK_EQUAL(ledger.times(63), before + 1);
+  }
+}
+
 }  // namespace
 
 CASE("run covers each environment exactly once, for any number of them and of workers") {

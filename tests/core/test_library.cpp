@@ -2,6 +2,7 @@
 #include "check.hpp"
 #include "library.hpp"
 #include "pool.hpp"
+#include "table_loop.hpp"
 
 namespace raceway {
 namespace {
@@ -64,11 +65,11 @@ CASE("a loop over a table runs every step, and tells what failed") {
   std::vector<std::int64_t> actions(7 * 100, 1);
   for (const int threads : {1, 3, 7}) {
     const BareRun run{7, 100, threads, 0, 0, actions.data()};
-    CHECK(table_loop(table, {}, run) > 0.0);
+    CHECK(table_loop(table, configure(table, {}).get(), run) > 0.0);
   }
   actions[350] = 2;
   const BareRun run{7, 100, 2, 0, 0, actions.data()};
-  CHECK_THROWS(std::invalid_argument, "two is too much", table_loop(table, {}, run));
+  CHECK_THROWS(std::invalid_argument, "two is too much", table_loop(table, configure(table, {}).get(), run));
 }
 
 CASE("a task that takes another's place leaves it where it is") {

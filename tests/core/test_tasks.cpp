@@ -5,6 +5,7 @@
 
 #include "check.hpp"
 #include "pool.hpp"
+#include "table_loop.hpp"
 #include "tasks.hpp"
 
 using namespace raceway;
@@ -314,7 +315,7 @@ CASE("a state of any bytes is refused or harmless, and a refused one leaves ever
   }
 }
 
-CASE("the bare loop runs every task, with any number of threads") {
+CASE("the loop through the table runs every task, with any number of threads") {
   for (const Task& task : tasks()) {
     const Preset preset(task);
     const Configuration configuration = preset.configured(*task.table);
@@ -328,7 +329,7 @@ CASE("the bare loop runs every task, with any number of threads") {
     for (std::size_t i = 0; i < kEnvs * steps; ++i) write_action(column, actions.data(), i, random);
     for (const int threads : {1, 2, 7}) {
       const BareRun run{kEnvs, steps, threads, task.max_episode_steps, 0, actions.data()};
-      CHECK(task.bare_loop(Arguments(preset.values()), run) > 0.0);
+      CHECK(table_loop(*task.table, configure(*task.table, preset.values()).get(), run) > 0.0);
     }
   }
 }

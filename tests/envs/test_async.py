@@ -162,7 +162,8 @@ def test_every_transition_is_received_exactly_once_for_long(setting: tuple[Any, 
 
 
 def slow_first(num_envs: int) -> list[dict[str, float]]:
-    return [{"step_us": 1e6 if env == 0 else 500.0} for env in range(num_envs)]
+    """The first takes ten seconds, which none of these tests waits for, however busy the machine is."""
+    return [{"step_us": 1e7 if env == 0 else 500.0} for env in range(num_envs)]
 
 
 @pytest.mark.parametrize(("num_envs", "batch_size"), [(4, 3), (16, 15), (64, 16)])
@@ -171,10 +172,8 @@ def test_the_others_are_received_before_a_slow_environment(num_envs: int, batch_
         "Busy-v0", num_envs, batch_size=batch_size, wait=True, num_workers=2, env_kwargs=slow_first(num_envs)
     )
     pool.reset()
-    start = time.perf_counter()
     pool.send([0] * num_envs)
     *_, infos = pool.recv(timeout=PATIENCE_S)
-    assert time.perf_counter() - start < 0.7
     assert 0 not in infos["env_id"]
 
 
@@ -182,32 +181,31 @@ def test_a_slow_environment_does_not_hold_up_what_is_sent_after_it() -> None:
     pool = raceway.make("Busy-v0", 4, batch_size=2, wait=True, num_workers=2, env_kwargs=slow_first(4))
     pool.reset()
     pool.send([0, 0, 0, 0])
-    start = time.perf_counter()
     for _ in range(10):
         *_, infos = pool.recv(timeout=PATIENCE_S)
+        assert 0 not in infos["env_id"]
         time.sleep(0.01)  # long enough for idle workers to fall asleep
         pool.send([0, 0], infos["env_id"])
-    assert time.perf_counter() - start < 0.7
 
 
 def test_environments_sent_one_by_one_wait_side_by_side() -> None:
-    pool = raceway.make("Busy-v0", 16, batch_size=1, step_us=5000.0, wait=True, num_workers=8)
+    pool = raceway.make("Busy-v0", 16, batch_size=1, step_us=2e5, wait=True, num_workers=8)
     pool.reset()
     pool.send([0] * 16)
     start = time.perf_counter()
-    for _ in range(160):
+    for _ in range(40):
         *_, infos = pool.recv(timeout=PATIENCE_S)
         pool.send([0], infos["env_id"])
-    assert time.perf_counter() - start < 0.6  # 0.8 s one after the other, 0.1 s for eight at a time
+    assert time.perf_counter() - start < 6  # 8 s one after the other, 1 s for eight at a time
 
 
 def test_send_does_not_wait_for_the_steps() -> None:
-    pool = raceway.make("Busy-v0", 8, batch_size=2, step_us=100_000.0, wait=True, num_workers=2)
+    pool = raceway.make("Busy-v0", 8, batch_size=2, step_us=1e7, wait=True, num_workers=2)
     pool.async_reset()
     received_rows(pool)
-    start = time.perf_counter()
     pool.send([0] * 8)
-    assert time.perf_counter() - start < 0.3  # the steps take 0.4 s and more
+    with pytest.raises(TimeoutError):
+        pool.recv(timeout=0)
 
 
 # --- what is refused
@@ -234,13 +232,13 @@ def test_recv_of_more_than_is_in_flight_says_so_and_loses_nothing() -> None:
 
 @pytest.mark.parametrize("timeout", [0, 0.01, 0.2])
 def test_a_timeout_is_kept_and_loses_nothing(timeout: float) -> None:
-    pool = raceway.make("Busy-v0", 2, batch_size=1, step_us=6e5, wait=True, num_workers=2)
+    pool = raceway.make("Busy-v0", 2, batch_size=1, step_us=3e6, wait=True, num_workers=2)
     pool.reset()
     pool.send([0, 0])
     start = time.perf_counter()
-    with pytest.raises(TimeoutError, match="no batch of 1 environments was ready"):
+    with pytest.raises(TimeoutError, match="no batch of 1 environments was ready"):  # and not when the steps are done
         pool.recv(timeout=timeout)
-    assert timeout <= time.perf_counter() - start < timeout + 0.35
+    assert timeout <= time.perf_counter() - start
     assert sorted(int(pool.recv(timeout=PATIENCE_S)[4]["env_id"][0]) for _ in range(2)) == [0, 1]
 
 

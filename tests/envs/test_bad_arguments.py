@@ -15,12 +15,16 @@ from tests.envs.processes import pool_threads, run_script
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("CartPol-v1", r"No environment 'CartPol-v1'\. Did you mean 'CartPole-v1'\? All names: raceway list envs"),
+        (
+            "CartPol-v1",
+            r"No environment 'CartPol-v1'\. Did you mean 'CartPole-v1'\? All native names: raceway list envs",
+        ),
+        ("Pqng-v5", r"No environment 'Pqng-v5'\. All native names"),
         ("cartpole-v1", r"No environment 'cartpole-v1'\. Did you mean 'CartPole-v1'\?"),
         ("FrozenLake", r"No environment 'FrozenLake'\. Did you mean 'FrozenLake-v1'\?"),
         ("raceway/Taxi-v9", r"No environment 'raceway/Taxi-v9'\. Did you mean 'Taxi-v"),
-        ("qqqq", r"No environment 'qqqq'\. All names: raceway list envs"),
-        ("", r"No environment ''\. All names"),
+        ("qqqq", r"No environment 'qqqq'\. All native names: raceway list envs"),
+        ("", r"No environment ''\. All native names"),
     ],
 )
 def test_an_unknown_id_is_refused_with_the_nearest_known_one(name: str, message: str) -> None:

@@ -75,3 +75,39 @@ def test_another_mujoco_is_named_with_the_way_out(copied_package: Path) -> None:
     ended = run_script(APART.format(paths=[str(copied_package)]))
     assert "built for another MuJoCo" in ended.errors
     assert "pip install" in ended.errors
+
+
+SUBINTERPRETER = """
+    import sys
+    try:
+        import _interpreters as interpreters
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+
+    def rewards():
+        import raceway
+        envs = raceway.make("CartPole-v1", 2)
+        envs.reset(seed=0)
+        return envs.step([0, 1])[1].tolist()
+
+    if sys.argv[1] == "before":
+        print(rewards())
+    for attempt in ("import raceway", "import raceway.graph", "from raceway import _core"):
+        other = interpreters.create()
+        script = f"try:\\n    {attempt}\\nexcept ImportError as error:\\n    print(error)\\n"
+        interpreters.run_string(other, script + "import sys; print('numpy' in sys.modules, flush=True)")
+        interpreters.destroy(other)
+    print(rewards())
+"""
+
+
+@pytest.mark.parametrize("first_use", ["before", "after"])
+def test_a_subinterpreter_is_refused_and_the_main_one_goes_on(first_use: str) -> None:
+    lines = output_of(SUBINTERPRETER, first_use).splitlines()
+    if first_use == "before":
+        assert lines.pop(0) == "[1.0, 1.0]"
+    assert lines.pop() == "[1.0, 1.0]"
+    assert lines[1::2] == ["False"] * 3
+    for refusal in lines[::2]:
+        assert "cannot be imported in a subinterpreter" in refusal
+        assert "Import it in the main interpreter, or use a process of its own" in refusal

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from tests.envs.mujoco_models import ASSETS, own_model, write_model
 from tests.envs.task_strategies import SEEDS, free_kwargs, shared_kwargs
 from tests.envs.transitions import action_plan, send_and_receive, step_all
 from tests.examples import examples
+from tests.same_numpy import VARIABLE
 
 TERMINATING = ["Ant-v5", "Hopper-v5", "Humanoid-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5", "Walker2d-v5"]
 WORKERS = (1, 2, 3, 4)
@@ -77,6 +80,28 @@ def test_trajectories_equal_gymnasiums_through_terminations_and_truncations(task
         terminated, truncated = drive(twins, 70, np.random.default_rng(5))
     assert truncated > 0
     assert (terminated > 0) == (task in TERMINATING)
+
+
+_WITH_THE_NUMPY_OF_THIS_CPU = """
+from contextlib import closing
+import gymnasium
+import numpy as np
+import raceway
+from tests.envs.gymnasium_twin import assert_same
+
+for task in ("Ant-v5", "Humanoid-v5", "InvertedDoublePendulum-v5", "Pusher-v5", "Reacher-v5", "Swimmer-v5"):
+    with closing(raceway.make(task, 3)) as ours, closing(gymnasium.make_vec(task, 3, "sync")) as theirs:
+        assert_same(ours.reset(seed=1), theirs.reset(seed=1), task, near=True)
+        rng = np.random.default_rng(2)
+        for _ in range(50):
+            actions = rng.uniform(-0.3, 0.3, ours.action_space.shape).astype(np.float32)
+            assert_same(ours.step(actions), theirs.step(actions), task, near=True)
+"""
+
+
+def test_with_the_kernels_that_numpy_chooses_for_this_cpu_all_is_near():
+    kept = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    subprocess.run([sys.executable, "-c", _WITH_THE_NUMPY_OF_THIS_CPU], env=kept, check=True, timeout=100)
 
 
 @pytest.mark.slow

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import textwrap
 import threading
+import types
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 import raceway
+from raceway.envs import gl
 from raceway.envs.catalog import tasks
 from tests.envs.pictures import (
     ASSETS,
@@ -310,3 +313,39 @@ def test_a_child_of_fork_is_told_and_the_parent_draws_on():
     told, last = output.splitlines()
     assert "does not survive a fork. Start it with multiprocessing's 'spawn'" in told
     assert last == "0 True"
+
+
+# --- drafts
+
+
+def test_drafts_look_the_same_and_are_coarse_only_where_the_cpu_draws():
+    pools = [raceway.make("Ant-v5", 1, render_mode="rgb_array", width=240, height=240) for _ in range(3)]
+    pools[1].prefer_drafts()
+    for pool in pools:
+        pool.reset(seed=0)
+    full, draft, again = (rendered(pool)[0].astype(int) for pool in pools)
+    assert [pool.coarse_by for pool in pools] == ["", gl.run(gl.software), ""]
+    assert np.array_equal(full, again)  # the model is as it was
+    assert np.array_equal(full, draft) == (not pools[1].coarse_by)
+    assert np.abs(full - draft).mean() < 12  # edges alone differ
+    for pool in pools:
+        pool.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_software"),
+    [
+        (b"llvmpipe (LLVM 15.0.6, 256 bits)", True),
+        (b"NVIDIA A100/PCIe/SSE2", False),
+        (b"AMD Radeon", False),
+        (None, False),
+    ],
+)
+def test_software_is_told_from_a_gpu_by_its_name(
+    name: bytes | None, is_software: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = types.SimpleNamespace(GL_RENDERER=7937, glGetString=lambda number: name)
+    monkeypatch.setitem(sys.modules, "OpenGL.GL", fake)
+    assert bool(gl.software()) == is_software
+    monkeypatch.setitem(sys.modules, "OpenGL.GL", None)
+    assert gl.software() == ""

@@ -135,7 +135,7 @@ def test_ctrl_c_ends_a_long_recv_and_loses_nothing() -> None:
         import os, signal, threading, time
         import raceway
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background has it ignored
-        pool = raceway.make("Busy-v0", 2, batch_size=1, step_us=1e6, wait=True, num_workers=2)
+        pool = raceway.make("Busy-v0", 2, batch_size=1, step_us=4e6, wait=True, num_workers=2)
         pool.reset()
         pool.send([0, 0])
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -143,7 +143,7 @@ def test_ctrl_c_ends_a_long_recv_and_loses_nothing() -> None:
         try:
             pool.recv()
         except KeyboardInterrupt:
-            print(time.perf_counter() - start < 0.5)
+            print(time.perf_counter() - start < 3)
         print(sorted(int(pool.recv()[4]["env_id"][0]) for _ in range(2)))
     """)
     assert output.splitlines() == ["True", "[0, 1]"]

@@ -260,6 +260,46 @@ def test_sigterm_ends_at_one_round_too(tmp_path):
     assert program.outcome.snapshot is not None
 
 
+class Told(Reactor):
+    """Is told to end, twice, while it starts."""
+
+    tick = Timer()
+
+    @reaction(startup)
+    def open(self) -> None:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGTERM)
+
+    @reaction(tick)
+    def work(self) -> None: ...
+
+
+def test_a_second_sigterm_at_startup_is_not_the_reactions_failure():
+    program = Program()
+    program.add(Told())
+    with pytest.raises(SystemExit) as ended:
+        program.run(1)
+    assert ended.value.code == 143
+
+
+class Quitter(Reactor):
+    tick = Timer()
+
+    @reaction(startup)
+    def open(self) -> None:
+        raise SystemExit(3)
+
+    @reaction(tick)
+    def work(self) -> None: ...
+
+
+def test_a_system_exit_of_the_reactions_own_is():
+    program = Program()
+    program.add(Quitter())
+    with pytest.raises(ReactionError, match=r"quitter\.open failed at startup: SystemExit: 3"):
+        program.run(1)
+
+
 def test_a_sigterm_that_somebody_else_listens_to_is_theirs(tmp_path):
     heard = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))

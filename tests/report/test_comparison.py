@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import raceway
-from raceway.report.comparison import _WIDTH
+from raceway.cli import main
+from raceway.errors import SettingError
+from raceway.report.comparison import _SORTS, _WIDTH
 from tests.report.logged import line, log_run
 
 
@@ -107,3 +111,93 @@ def test_lengths_that_differ_are_told_as_a_span(tmp_path: Path) -> None:
     log_run(tmp_path / "1", line(1.0, last=1000), seed=1)
     log_run(tmp_path / "2", line(1.0, last=400), seed=2)
     assert "400 to 1k" in str(raceway.compare(tmp_path))
+
+
+@pytest.mark.filterwarnings("error")
+def test_returns_near_the_largest_float_fit_into_the_table(tmp_path: Path) -> None:
+    for seed in (1, 2, 3, 4, 5):
+        log_run(tmp_path / str(seed), [(100, 1.0, 1.7e308)], [(100, -1.7e308)], seed=seed)
+    found = raceway.compare(tmp_path, at=1e308)
+    (row,) = found.rows
+    assert row.final_return is not None
+    assert (row.final_return.low, row.final_return.value, row.final_return.high) == (1.7e308,) * 3
+    assert "1.70e+308 (1.70e+308 to 1.70e+308)" in str(found)
+    assert max(map(len, str(found).splitlines())) <= _WIDTH
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """Three groups of two environments: what is best in one column is not in another."""
+    for env in ("Walker2d-v5", "Ant-v5"):
+        for slope, speed, evaluation in ((3.0, 10.0, 5.0), (2.0, 20.0, 9.0), (1.0, 50.0, 7.0)):
+            path = tmp_path / f"{env}-{speed:.0f}"
+            log_run(path, line(slope, speed=speed), [(900, evaluation)], env=env, ppo={"gamma": speed})
+    return tmp_path
+
+
+def order_of(found: Any) -> list[str]:
+    return [f"{row.env[0]}{row.label.removeprefix('gamma=')}" for row in found.rows]
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("return", ["10", "20", "50"]),
+        ("final_return", ["10", "20", "50"]),
+        ("evaluation", ["20", "50", "10"]),
+        ("steps/s", ["50", "20", "10"]),
+        ("steps_per_second", ["50", "20", "10"]),
+        ("seconds", ["50", "20", "10"]),
+        ("label", ["10", "20", "50"]),
+        ("after-steps", ["10", "20", "50"]),
+        ("after-seconds", ["50", "20", "10"]),
+    ],
+)
+def test_rows_are_sorted_by_environment_and_then_the_best_first(several: Path, sort: str, expected: list[str]) -> None:
+    assert order_of(raceway.compare(several, at=600.0, sort=sort)) == [
+        f"{env}{label}" for env in ("A", "W") for label in expected
+    ]
+    if sort == "return":
+        assert order_of(raceway.compare(several)) == order_of(raceway.compare(several, sort=sort))
+
+
+def test_rows_may_keep_the_order_in_which_runs_are_given(several: Path) -> None:
+    runs = [several / f"Walker2d-v5-{name}" for name in (20, 50, 10)]
+    assert order_of(raceway.compare(runs, sort="given")) == ["W20", "W50", "W10"]
+    assert order_of(raceway.compare(runs)) == ["W10", "W20", "W50"]
+
+
+def test_a_group_without_a_value_comes_last(several: Path) -> None:
+    path = log_run(several / "none", env="Ant-v5", ppo={"gamma": 5.0})
+    (path / "metrics.jsonl").write_text('{"step": 100, "train/entropy": 0.5}\n')
+    assert order_of(raceway.compare(several))[:4] == ["A10", "A20", "A50", "A5"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "message"),
+    [("retrun", "Did you mean 'return'"), ("x", "There are: return, evaluation"), ("after-steps", "--at RETURN")],
+)
+def test_a_column_that_cannot_be_sorted_by_is_refused(several: Path, sort: str, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        raceway.compare(several, sort=sort)
+
+
+def test_the_command_sorts_too(several: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(several), "--sort", "steps/s", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["label"] for row in rows] == ["gamma=50", "gamma=20", "gamma=10"] * 2
+    assert main(["compare", str(several), "--sort", "speed"]) == 2
+    assert "there is no such column" in capsys.readouterr().err
+
+
+def test_every_field_and_column_is_on_the_page(several: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/plotting.md").read_text()
+    page = page.partition("## Comparisons")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([\w/-]+)`", page))
+    found = raceway.compare(several, at=600.0)
+    assert set(found.to_dict()) <= named
+    assert set(found.to_dict()["rows"][0]) <= named
+    assert set(found.to_dict()["rows"][0]["final_return"]) <= named
+    assert {*_SORTS} <= named
+    assert "`--sort given`" in page

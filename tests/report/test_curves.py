@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -72,7 +72,48 @@ def test_runs_without_anything_in_common_are_left_out_with_the_reason(tmp_path: 
     log_run(tmp_path / "3", schedule="serial")
     found, notes = curves_of(group_runs(tmp_path), "episode/return", "steps")
     assert [curve.label for curve in found] == ["serial"]
-    assert "CartPole-v1, concurrent is left out: its runs have no steps in common." in notes
+    gap = f"{tmp_path / '1'} ends at 200, {tmp_path / '2'} begins at 300"
+    assert f"CartPole-v1, concurrent is left out over steps: its runs have none in common ({gap})." in notes
+
+
+@pytest.mark.parametrize("axis", ["steps", "seconds"])
+def test_where_no_group_has_a_curve_there_is_none_and_the_reason(tmp_path: Path, axis: Axis) -> None:
+    log_run(tmp_path / "1", [(100, 1.0, 1.0)], seed=1)
+    log_run(tmp_path / "2", [(300, 3.0, 1.0)], seed=2)
+    found, (note,) = curves_of(group_runs(tmp_path), "episode/return", axis)
+    assert found == []
+    assert f"is left out over {axis}" in note
+
+
+def test_runs_without_a_clock_are_left_out_over_seconds_only(tmp_path: Path) -> None:
+    log_run(tmp_path / "1", [(100, 0.0, 1.0), (200, 0.0, 2.0)])
+    assert curve_of(tmp_path).x.tolist() == [100, 200]
+    found, (note,) = curves_of(group_runs(tmp_path), "episode/return", "seconds")
+    assert found == []
+    assert note == f"{tmp_path / '1'} is left out over seconds: it has logged none (time/seconds) yet."
+
+
+def test_one_row_is_one_point_and_one_row_of_several_runs_too(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        log_run(tmp_path / str(seed), [(100, 1.0, float(seed))], seed=seed)
+    for axis, x in zip(get_args(Axis), (100.0, 1.0), strict=True):
+        curve = curve_of(tmp_path, axis=axis)
+        assert (curve.x.tolist(), curve.centre.tolist(), curve.count) == ([x], [2.0], 3)
+    assert curve_of(tmp_path / "1").x.tolist() == [100.0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_returns_near_the_largest_float_do_not_overflow(tmp_path: Path) -> None:
+    for seed in (1, 2, 3, 4):
+        sign = 1 if seed % 2 else -1
+        log_run(tmp_path / str(seed), [(100, 1.0, 1.5e308), (200, 1.001, sign * 1.7e308)], seed=seed)
+    for axis in get_args(Axis):
+        curve = curve_of(tmp_path, axis=axis)
+        for values in (curve.low, curve.centre, curve.high):
+            assert np.isfinite(values).all()
+        assert curve.centre[0] == pytest.approx(1.5e308)
+        assert (curve.low <= curve.centre).all()
+        assert (curve.centre <= curve.high).all()
 
 
 def test_a_metric_that_no_run_has_is_refused_with_a_near_one(tmp_path: Path) -> None:
@@ -82,3 +123,8 @@ def test_a_metric_that_no_run_has_is_refused_with_a_near_one(tmp_path: Path) -> 
     (tmp_path / "1/metrics.jsonl").write_text('{"step": 1, "episode/return": null}\n')
     with pytest.raises(RunFolderError, match="no episode has ended"):
         curve_of(tmp_path)
+    (tmp_path / "1/metrics.jsonl").write_text(
+        '{"step": 1, "train/entropy": 1e400}\n{"step": 2, "train/entropy": NaN}\n'
+    )
+    with pytest.raises(RunFolderError, match="No run has a finite value of 'train/entropy' yet"):
+        curve_of(tmp_path, "train/entropy")

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tensorboardX.proto.event_pb2 import Event
 
-from raceway.errors import MissingPackageError
-from raceway.report.metrics import MetricsLog
+from raceway.errors import MissingPackageError, RunFolderError
+from raceway.report.metrics import MetricsLog, read_rows
 
 
 def lines(directory: Path) -> list[dict[str, Any]]:
@@ -75,6 +75,24 @@ def test_a_log_that_is_opened_again_goes_on(tmp_path: Path) -> None:
     assert [line["step"] for line in lines(tmp_path)] == [1, 2]
 
 
+@pytest.mark.filterwarnings("error")
+def test_earlier_values_that_are_not_finite_are_missing_in_tensorboard_too(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "time": 1e400, "a": 1e400, "b": NaN, "c": 2.0}\n')
+    with MetricsLog(tmp_path) as log:
+        log.write(2, {"a": 1.0})
+    assert log.troubles == []
+    values = {(each.step, value.tag): value.simple_value for each in events(tmp_path) for value in each.summary.value}
+    assert {place for place, value in values.items() if math.isnan(value)} == {(1, "a"), (1, "b")}
+    assert (values[1, "c"], values[2, "a"]) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize("line", ['{"step": 1e400}', '{"step": 1, "a": "high"}', "[]", "{"])
+def test_a_damaged_line_before_a_run_goes_on_is_named(line: str, tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text(f'{{"step": 1}}\n{line}\n')
+    with pytest.raises(RunFolderError, match=r"metrics\.jsonl, line 2 is damaged: "):
+        MetricsLog(tmp_path)
+
+
 def test_a_closed_log_says_so_and_closes_again(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path, tensorboard=False)
     log.close()
@@ -125,3 +143,12 @@ def test_importing_it_brings_in_neither_tensorboard_nor_wandb() -> None:
     script = "import sys, raceway.report.metrics; print({'tensorboardX', 'wandb', 'jax', 'rich'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_rows_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raceway.report.metrics._MOST_ROWS", 1000)
+    (tmp_path / "metrics.jsonl").write_text('{"step":1}\n' * 1000)
+    assert len(read_rows(tmp_path / "metrics.jsonl")) == 1000
+    (tmp_path / "metrics.jsonl").write_text('{"step":1}\n' * 1001)
+    with pytest.raises(RunFolderError, match="has more than 1,000 rows, the most that are read"):
+        read_rows(tmp_path / "metrics.jsonl")

@@ -80,6 +80,45 @@ def test_groups_with_different_numbers_of_seeds_say_how_many(runs: Path, tmp_pat
     assert "serial (1 run)" in said
 
 
+def test_runs_that_share_no_seconds_are_drawn_over_steps_with_a_note(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        log_run(tmp_path / str(seed), [(100, 10.0 * seed, 1.0), (200, 10.0 * seed + 1, 2.0)], seed=seed)
+    drawn = raceway.plot(tmp_path, tmp_path / "a.svg")
+    (panel,) = drawn.figure.axes
+    assert (panel.get_xlabel(), panel.get_ylabel(), len(panel.lines)) == ("environment steps", "training return", 1)
+    left_out, no_panel = drawn.notes
+    assert f"({tmp_path / '1'} ends at 11.00, {tmp_path / '2'} begins at 20.00)" in left_out
+    assert no_panel == "There is no panel over seconds: no group could be drawn in it."
+    with pytest.raises(RunFolderError, match=r"No run can be drawn over seconds\. .* have none in common"):
+        raceway.plot(tmp_path, x="seconds")
+
+
+def test_an_environment_without_seconds_leaves_the_place_of_that_panel_empty(tmp_path: Path) -> None:
+    log_run(tmp_path / "1", [(100, 0.0, 1.0), (200, 0.0, 2.0)], env="Ant-v5")
+    log_run(tmp_path / "2", [(100, 1.0, 1.0), (200, 2.0, 2.0)])
+    panels = raceway.plot(tmp_path).figure.axes
+    assert [panel.get_visible() for panel in panels] == [True, False, True, True]
+    assert [panel.get_title(loc="left") for panel in panels if panel.get_visible()] == ["Ant-v5", "CartPole-v1", ""]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("returns", [(1e308, -1.7e308), (1.7e308, 1.7e308), (0.0, 0.0), (5e-324, 0.0)])
+def test_any_finite_returns_can_be_drawn(returns: tuple[float, float], tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        log_run(tmp_path / str(seed), [(100, 1.0, returns[0]), (200, 2.0, returns[1])], seed=seed)
+    drawn = raceway.plot(tmp_path, tmp_path / "out")
+    assert len(drawn.files) == 2
+    is_beyond = max(map(abs, returns)) > 1e300
+    assert drawn.notes == (("Values beyond ±1e+300 are drawn at that limit.",) if is_beyond else ())
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_single_point_can_be_drawn(tmp_path: Path) -> None:
+    log_run(tmp_path / "1", [(100, 1.0, 5.0)])
+    drawn = raceway.plot(tmp_path, tmp_path / "out")
+    assert [panel.lines[0].get_marker() for panel in drawn.figure.axes] == ["o", "o"]
+
+
 def test_the_same_runs_give_the_same_svg(runs: Path, tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
         raceway.plot(runs, tmp_path / name)
@@ -112,6 +151,7 @@ def test_without_matplotlib_the_command_that_installs_it_is_told(runs: Path, mon
 def test_numbers_on_axes_are_short() -> None:
     values = (0, 0.25, -3, 999, 1000, 2500, 1e6, 1.5e6, -12_500, 2e9)
     assert [short(value) for value in values] == ["0", "0.25", "−3", "999", "1k", "2.5k", "1M", "1.5M", "−12.5k", "2G"]
+    assert short(-1e300) == "−1e+300"
 
 
 def test_nothing_of_matplotlib_or_jax_is_loaded_for_a_comparison(runs: Path) -> None:

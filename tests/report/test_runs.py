@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raceway.errors import RunFolderError
-from raceway.report.runs import LoggedRun, find_runs, read_rows
+from raceway.report.metrics import read_rows
+from raceway.report.runs import LoggedRun, find_runs
 from tests.report.logged import log_run
 
 ROW = b'{"step": 1, "time": 1.0, "episode/return": 2.0}\n'
@@ -95,6 +97,9 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
         b'{"step": 2, "episode/return": "high"}\n',
         b'{"step": 2, "episode/return": [1]}\n',
         b'{"step": ' + b"9" * 400 + b"}\n",
+        b'{"step": 1e400, "episode/return": 1}\n',
+        b'{"step": NaN}\n',
+        b'{"step": -1}\n',
         b"[" * 100_000 + b"\n",
     ],
 )
@@ -115,7 +120,9 @@ def test_whatever_is_in_the_file_it_is_read_or_refused(junk: bytes, place: int) 
             rows = read_rows(file)
         except RunFolderError:
             return
-        assert all(isinstance(row["step"], (int, float)) for row in rows)
+        assert all(0 <= row["step"] < 2**63 for row in rows)
+        values = [value for row in rows for value in row.values() if value is not None]
+        assert all(math.isfinite(value) for value in values)
 
 
 def test_what_is_not_finite_or_missing_is_left_out_and_the_later_of_two_counts(tmp_path: Path) -> None:
@@ -127,8 +134,11 @@ def test_what_is_not_finite_or_missing_is_left_out_and_the_later_of_two_counts(t
         {"step": 250},
         {"step": 100, "m": 1.5},
         {"step": 400, "m": float("inf")},
+        {"step": 500, "m": 10**400},
     ]
     (tmp_path / "run/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with (tmp_path / "run/metrics.jsonl").open("a") as file:
+        file.write('{"step": 600, "m": 1e400}\n{"step": 700, "m": -1e400}\n{"step": 800, "m": NaN}\n')
     found = find_runs(tmp_path)[0].series("m")
     assert (found.steps.tolist(), found.values.tolist()) == ([100, 300], [1.5, 3.0])
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -90,6 +90,16 @@ def test_fewer_than_three_have_a_range_and_are_called_by_their_names() -> None:
     assert interval(np.array([4.0])) == (4.0, 4.0)
     assert [interval_name(n) for n in (1, 2, 3)] == ["", "range", "95% bootstrap interval"]
     assert [centre_name(n) for n in (1, 2, 3, 4)] == ["the run", "mean", "mean", "interquartile mean"]
+
+
+@pytest.mark.filterwarnings("error")
+@example(np.full(3, np.finfo(np.float64).max))
+@given(arrays(np.float64, st.integers(1, 9), elements=st.floats(allow_nan=False, allow_infinity=False)))
+def test_finite_values_have_finite_estimates(values: np.ndarray) -> None:
+    found = estimate([*values])
+    assert found is not None
+    assert values.min() <= found.low <= found.high <= values.max()
+    assert values.min() <= found.value <= values.max()
 
 
 def test_what_was_never_reached_counts_as_infinite() -> None:

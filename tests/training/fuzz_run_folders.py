@@ -38,12 +38,16 @@ from raceway.report.system import system_facts
 from raceway.training import folder as folder_module
 from raceway.training import policy as policy_module
 from raceway.training import run as run_module
+from raceway.training.array_files import pack_arrays, unpack_arrays
 from raceway.training.checkpoints import Checkpoint, Checkpoints, MisfitError
 from raceway.training.config import TrainConfig
-from raceway.training.folder import RunFolder, pack_arrays, unpack_arrays
+from raceway.training.environments import EnvSource
+from raceway.training.folder import RunFolder
+from raceway.training.initial import read_source
 from raceway.training.outcome import read_outcome
-from raceway.training.programs import Report, Setup, Training
+from raceway.training.programs import Report, Training
 from raceway.training.seeds import last_row
+from raceway.training.setup import Setup
 
 LONGEST_S = 10.0
 """A case that takes longer hangs. Nearly all take milliseconds; the machine may be busy."""
@@ -256,8 +260,8 @@ def _mend(directory: Path, round_: str) -> None:
     """Makes the checksums of a checkpoint fit what it is now, as far as there is anything to mend."""
     path = directory / f"checkpoint-{round_}.json"
     with contextlib.suppress(ValueError, OSError, TypeError, KeyError, AttributeError, RecursionError):
-        told = _read_told(path) if _is_plain(path) else {}
-        if _is_plain(arrays := directory / told["arrays"]):
+        told = _read_told(path) if is_plain(path) else {}
+        if is_plain(arrays := directory / told["arrays"]):
             told["arrays_sha256"] = hashlib.sha256(arrays.read_bytes()).hexdigest()
             _write_told(path, told)
 
@@ -285,7 +289,7 @@ def _remove_any(path: Path) -> None:
 def mutate_place(path: Path, rng: random.Random) -> None:
     """Something else in a file's or a folder's place."""
     how = rng.randrange(9)
-    others = sorted(each for each in path.parent.parent.rglob("*") if _is_plain(each) and each != path)
+    others = sorted(each for each in path.parent.parent.rglob("*") if is_plain(each) and each != path)
     other = rng.choice(others)
     content = other.read_bytes()
     _remove_any(path)
@@ -332,7 +336,7 @@ def spoil(folder: Path, rng: random.Random) -> Mutant:
     """Spoils one thing, or now and then several."""
     mutant = Mutant(folder)
     for _ in range(rng.choice([1, 1, 1, 1, 2, 4])):
-        files = sorted(each for each in folder.rglob("*") if _is_plain(each))
+        files = sorted(each for each in folder.rglob("*") if is_plain(each))
         weights = [6 if "checkpoint" in each.name else 0 if each.suffix in (".svg", ".mmd") else 2 for each in files]
         path = rng.choices(files, weights)[0]
         if rng.random() < 0.06:
@@ -344,7 +348,7 @@ def spoil(folder: Path, rng: random.Random) -> Mutant:
     return mutant
 
 
-def _is_plain(path: Path) -> bool:
+def is_plain(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.stat().st_size < 10**7
 
 
@@ -390,14 +394,14 @@ class Readers:
 
     def __init__(self, folder: Path) -> None:
         config = RunFolder(folder).read_config()
-        self._setup: Setup = run_module._set_up(config, config.env, None)
+        self._setup: Setup = run_module._set_up(config, EnvSource(config.env), None)
         algorithm = self._setup.algorithm()
         object.__setattr__(self._setup, "algorithm", lambda: algorithm)  # compiled once
         self._algorithms: dict[str, Any] = {}
         self._facts = system_facts()
 
     def all(self) -> list[Callable[[Path], Any]]:
-        return [self.settings, self.policy, self.plots, self.outcome, self.resume]
+        return [self.settings, self.policy, self.initial, self.plots, self.outcome, self.resume]
 
     def settings(self, path: Path) -> TrainConfig:
         return RunFolder.open(path).read_config()
@@ -412,6 +416,11 @@ class Readers:
                 assert policy.action_space.contains(action)
         finally:
             patch.undo()
+
+    def initial(self, path: Path) -> None:
+        """As the source of another run's weights."""
+        found = read_source(str(path), run_module._learner_shape(self._setup))
+        assert np.isfinite(found.params).all()
 
     def _build(self, *wanted: Any) -> Any:
         """Compiled once for those that are alike."""
@@ -450,7 +459,13 @@ class Readers:
         return self._setup
 
     def _load_all(
-        self, setup: Setup, report: Report, training: Training, checkpoints: Checkpoints, start: Checkpoint | None
+        self,
+        setup: Setup,
+        report: Report,
+        training: Training,
+        checkpoints: Checkpoints,
+        start: Checkpoint | None,
+        has_callbacks: bool,
     ) -> None:
         program = training.program
         reactors = {reactor.name: reactor for _, reactor in program._members.values()}

@@ -17,6 +17,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from tests.once import is_first
+
 
 class Probe(gymnasium.Env[np.ndarray, Any]):
     """A sign to see, two actions, episodes of fixed length. Reward by `rule(sign, action, step)`, at most."""
@@ -280,8 +282,7 @@ class Deadly(Walk):
 
     def step(self, action: Any) -> Any:
         self.left -= 1
-        if self.left == 0 and not self.mark.exists():
-            self.mark.touch()
+        if self.left == 0 and is_first(self.mark):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().step(action)
 

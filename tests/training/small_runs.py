@@ -13,8 +13,9 @@ from raceway.algos.rollout import Episodes, Rollout
 from raceway.graph import Input, Reactor, reaction
 from raceway.training.environments import EnvSource
 from raceway.training.learner import Progress
-from raceway.training.programs import Setup, Training, build, training_sampler
+from raceway.training.programs import Training, build, training_sampler
 from raceway.training.resolve import resolve
+from raceway.training.setup import Setup
 
 SMALL = {"num_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8), "preset": False}
 WITHOUT_MINIBATCHES = ("a2c", "impala")

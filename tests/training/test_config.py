@@ -98,6 +98,11 @@ def test_a_batch_size_that_nobody_asked_for_is_made_to_fit() -> None:
         resolve("CartPole-v1", batch_size=7)
 
 
+def test_a_network_may_have_no_hidden_layers() -> None:
+    assert resolve("CartPole-v1", hidden=[]).network.hidden == ()
+    assert resolve("CartPole-v1", gru=None).network.gru is None
+
+
 def test_env_arguments_replace_as_a_whole_and_are_checked() -> None:
     assert resolve("Hopper-v5", env_args={"frame_skip": 2}).env_args == {"frame_skip": 2}
     assert resolve("Hopper-v5", env_kwargs={"max_episode_steps": 10}).env_args == {"max_episode_steps": 10}
@@ -120,7 +125,7 @@ def test_env_arguments_replace_as_a_whole_and_are_checked() -> None:
         ({"num_envs": 2.5}, "num_envs=2.5 is not a whole number"),
         ({"num_envs": "8"}, "num_envs='8' is not a whole number"),
         ({"num_envs": True}, "num_envs=True is not a whole number"),
-        ({"num_envs": 0}, "num_envs=0 is out of range. Use a number from 1 up"),
+        ({"num_envs": 0}, "num_envs=0 is out of range. Use a number from 1 to 16,777,216"),
         ({"seed": -1}, "seed=-1 is out of range"),
         ({"seed": 2**64}, "out of range"),
         ({"schedule": "concurent"}, "not one of concurrent, serial, async. Did you mean 'concurrent'"),
@@ -134,6 +139,22 @@ def test_env_arguments_replace_as_a_whole_and_are_checked() -> None:
         ({"log": {"name": "a/b"}}, "no name for a folder"),
         ({"log": {"interval_s": 0}}, "must be above 0"),
         ({"evaluation": {"times": 0}}, "evaluation.times=0 is out of range"),
+        ({"evaluation": {"times": 0}}, "to do without evaluations, --evaluation.no-enabled"),
+        ({"checkpoint": {"keep": 0}}, "to do without checkpoints, --checkpoint.no-enabled"),
+        ({"num_workers": 0}, "num_workers=0 is out of range. Use a number from 1 to 4,096, or None"),
+        (
+            {"gru": 0},
+            "network.gru=0 is out of range. Use a width from 1 to 16,777,216, such as 64",
+        ),
+        ({"network": {"gru": -3}}, "network.gru=-3 is out of range"),
+        ({"gru": 0}, "leave it out, or give None"),
+        ({"hidden": [64, 0]}, "network.hidden=[64, 0] has a layer of width 0. Use widths from 1 to"),
+        ({"hidden": [-64]}, "network.hidden=[-64] has a layer of width -64"),
+        ({"n_steps": 0}, "n_steps=0 must be a whole number from 1"),
+        ({"batch_size": -1}, "batch_size=-1 must be a whole number from 1"),
+        ({"algo": "sac"}, "No algorithm 'sac'. There are: ppo, a2c, impala, pqn"),
+        ({"stop_at_return": float("nan")}, "stop_at_return=nan is not a number"),
+        ({"init_from": 3}, "init_from=3 is not a text"),
     ],
 )
 def test_what_is_wrong_is_named_with_the_way_out(settings: dict[str, Any], message: str) -> None:
@@ -162,7 +183,7 @@ def test_a_file_that_is_wrong_is_named(tmp_path: Path, name: str, content: str, 
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=r"none\.json: the settings cannot be read: No such file"):
+    with pytest.raises(SettingError, match=r"The settings in .*none\.json cannot be read: No such file"):
         resolve("CartPole-v1", tmp_path / "none.json")
 
 

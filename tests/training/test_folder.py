@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 from raceway.errors import RunFolderError, UserError
+from raceway.files import read_json, write_json, write_whole
+from raceway.training.array_files import read_arrays, write_arrays
 from raceway.training.config import LogConfig, TrainConfig
-from raceway.training.folder import RunFolder, read_arrays, read_json, write_arrays, write_json, write_whole
+from raceway.training.folder import RunFolder
 
 
 def config_in(directory: Path, env: str = "CartPole-v1", name: str | None = None) -> TrainConfig:
@@ -150,7 +152,7 @@ def test_a_reader_never_sees_a_part_while_the_writer_is_killed_again_and_again(t
     path = tmp_path / "a.json"
     script = f"""if True:
         from pathlib import Path
-        from raceway.training.folder import write_json
+        from raceway.files import write_json
         n = 0
         while True:
             n += 1
@@ -175,7 +177,7 @@ def test_files_can_be_read_by_those_who_may(tmp_path: Path) -> None:
         import os
         os.umask(0o027)
         from pathlib import Path
-        from raceway.training.folder import write_json
+        from raceway.files import write_json
         write_json(Path({str(tmp_path / "a.json")!r}), {{}})
     """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,10 @@ import pytest
 
 import raceway
 from raceway.errors import RunFolderError, UserError
+from raceway.files import cut, open_to_append, read_whole
 from raceway.training.checkpoints import Checkpoints
-from raceway.training.folder import cut, open_to_append, read_whole
+from tests.training.fuzz_hostile import AREAS
+from tests.training.fuzz_hostile import try_cases as try_hostile
 from tests.training.fuzz_run_folders import template, try_cases
 
 FEW, MANY = 120, 10_000
@@ -127,6 +131,25 @@ def test_the_run_that_was_spoiled_can_be_gone_on_with(copied: Path) -> None:
     assert raceway.resume(copied).steps == 4 * 8 * 12
 
 
+@pytest.mark.parametrize(("place", "is_read"), [("time/seconds", True), ("step", False)])
+def test_a_metric_that_json_reads_as_infinite_is_missing_and_a_step_is_refused(
+    copied: Path, place: str, is_read: bool
+) -> None:
+    config = json.loads((copied / "config.json").read_text())
+    config["log"]["tensorboard"] = True  # which is written anew from the rows
+    (copied / "config.json").write_text(json.dumps(config))
+    first, *others = (copied / "metrics.jsonl").read_text().splitlines(keepends=True)
+    spoiled = re.sub(rf'("{place}": )[^,]*(, )(.*)', r"\g<1>1e400\g<2>\g<3>", first.rstrip("\n"))
+    (copied / "metrics.jsonl").write_text(spoiled[:-1].ljust(len(first) - 2) + "}\n" + "".join(others))
+    if is_read:
+        assert raceway.resume(copied).steps == 4 * 8 * 12
+        assert raceway.compare(copied).rows[0].steps == (4 * 8 * 12, 4 * 8 * 12)
+        return
+    for act in (raceway.resume, raceway.compare, raceway.plot):
+        with pytest.raises(RunFolderError, match=r"metrics\.jsonl, line 1 is damaged: its step is inf"):
+            act(copied)
+
+
 # --- links and pipes
 
 
@@ -164,6 +187,27 @@ def test_logs_are_cut_and_gone_on_with(tmp_path: Path) -> None:
         file.write(b"x")
         assert file.tell() == 6
     assert log.read_bytes() == b"01234x"
-    assert read_whole(log, last=2) == b"4x"
-    with pytest.raises(RunFolderError, match="6 bytes, where at most 3"):
+    assert read_whole(log, 2, last=2) == b"4x"
+    with pytest.raises(RunFolderError, match="6 bytes, where 3 bytes is the most"):
         read_whole(log, most=3)
+
+
+# --- settings, links and marks of trust
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_what_is_hostile_is_refused_within_bounds(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, area: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert try_hostile(area, run, tmp_path, range(FEW // 2)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("area", AREAS)
+def test_ten_thousand_hostile_ones_are_refused_within_bounds(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, area: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert try_hostile(area, run, tmp_path, range(MANY)) == []

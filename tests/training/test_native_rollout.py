@@ -245,7 +245,8 @@ def test_weights_that_are_not_finite_are_told_and_no_environment_gets_the_action
         runner = _core.Rollout(pool._pool, net.policy())
         before = pool.observe().copy()
         with pytest.raises(
-            FloatingPointError, match=r"output for environment 0 of Pendulum in step 0 .* is not finite"
+            FloatingPointError,
+            match=r"output for environment 0 of Pendulum in step 0 .*, though the observation",
         ):
             runner.collect(buffers(pool, runner), NUM_STEPS, 0, 0)
         np.testing.assert_array_equal(pool.observe(), before)
@@ -268,17 +269,17 @@ def test_a_rollout_needs_a_pool_that_was_reset_and_is_open() -> None:
             _core.Rollout(other._pool, policy)
 
 
-def waiting_runner(num_envs: int, num_workers: int) -> tuple[NativePool, _core.Rollout]:
-    pool = make("Busy-v0", num_envs, num_workers=num_workers, step_us=2000.0, spread="exponential", wait=True)
+def waiting_runner(num_envs: int, num_workers: int, step_us: float = 2000.0) -> tuple[NativePool, _core.Rollout]:
+    pool = make("Busy-v0", num_envs, num_workers=num_workers, step_us=step_us, spread="exponential", wait=True)
     return pool, _core.Rollout(pool._pool, Net(pool).policy())
 
 
 def test_environments_that_wait_are_stepped_side_by_side() -> None:
-    pool, runner = waiting_runner(16, 16)
+    pool, runner = waiting_runner(16, 16, step_us=15_000.0)
     with closing(pool):
         start = time.perf_counter()
         runner.collect(buffers(pool, runner), NUM_STEPS, 0, 0)
-        assert time.perf_counter() - start < 0.9  # one after the other it is 1.3 s, side by side 0.1 s
+        assert time.perf_counter() - start < 7  # one after the other it is 10 s, side by side 0.8 s
 
 
 def test_closing_the_pool_ends_a_rollout() -> None:
@@ -318,11 +319,3 @@ def test_ctrl_c_ends_a_rollout() -> None:
         few = buffers(pool, runner, 3)
         runner.collect(few, 3, 0, 0)
         assert np.isfinite(few["values"]).all()
-
-
-def test_the_bare_loop_is_driven_by_the_same_policy() -> None:
-    with closing(make("CartPole-v1")) as pool:
-        policy = Net(pool).policy()
-    short = _core.bare_policy_loop("CartPole-v1", {}, 500, 16, policy, 10, 1, 0)
-    long = _core.bare_policy_loop("CartPole-v1", {}, 500, 16, policy, 10_000, 1, 0)
-    assert long > 20 * short > 0

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import raceway
 from raceway.cli import main
 from raceway.envs.new import new
-from raceway.errors import NativeEnvError, RunFolderError, SettingError
+from raceway.errors import EnvError, NativeEnvError, RunFolderError, SettingError
+from raceway.graph import ReactionError
+from tests.envs.own_headers import INFOS, NOISE, change_reward
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +69,10 @@ def test_a_run_whose_header_was_changed_is_gone_on_with_only_if_that_is_wanted(
     before = header.read_text()
     header.write_text(before + "// as it was\n")
     try:
-        with pytest.raises(RunFolderError, match=r"was begun with the header and its includes '.*--anyway"):
+        with pytest.raises(SettingError, match=r"wants .*ice_hockey\.hpp to be compiled .*has changed since .*--trust"):
             raceway.resume(run, total_steps=60_000)
+        with pytest.raises(RunFolderError, match=r"was begun with the header and its includes '.*--anyway"):
+            raceway.resume(run, total_steps=60_000, trust=True)
     finally:
         header.write_text(before)
 
@@ -125,3 +130,39 @@ def test_a_header_that_a_folder_names_is_not_compiled_unless_it_is_trusted(
         with pytest.raises(NativeEnvError, match="does not say which environment it has"):
             raceway.evaluate(tmp_path / "run", 1, trust=True)
         assert (tmp_path / "harm").exists()  # so this is what would have come of it
+
+
+FAULTY = NOISE.replace("Noise-v0", "FaultyNoise-v0").replace(
+    "row[1] = uniform_;", "row[1] = uniform_ > 0.9 ? 0.0 / (uniform_ - uniform_) : uniform_;"
+)
+
+
+def test_an_observation_that_is_not_finite_is_blamed_on_the_environment(home: Path) -> None:
+    (home / "faulty.hpp").write_text(FAULTY)
+    change_reward(home, 1.0)
+    settings: dict[str, Any] = {
+        "total_steps": 4096,
+        "evaluation": {"enabled": False},
+        "log": {"quiet": True},
+        "hidden": (8,),
+    }
+    with pytest.raises(ReactionError, match=r"environment \d of .* gave nan in entry 1 of its observation before step"):
+        raceway.train(home / "faulty.hpp", **settings)
+
+
+# From its third step on it allows nothing.
+STUCK = (
+    INFOS.replace("Infos-v0", "Stuck-v0")
+    .replace('entries<std::int8_t>("mask", 3)', 'entries<std::int8_t>("action_mask", 5)')
+    .replace("how_ = *action;", "how_ += 5 + 0 * *action;")
+    .replace(
+        "row.entry<std::int8_t>(1, 3)[2] = 1;",
+        "for (int i = 0; i < 5; ++i) row.entry<std::int8_t>(1, 5)[i] = how_ < 15;",
+    )
+)
+
+
+def test_a_mask_that_allows_nothing_is_an_error(home: Path) -> None:
+    (home / "stuck.hpp").write_text(STUCK)
+    with pytest.raises(EnvError, match=r"Environment 0 gave an action_mask that allows no action, before step 3 of"):
+        raceway.train(home / "stuck.hpp", total_steps=1024, evaluation={"enabled": False}, log={"quiet": True})

@@ -153,7 +153,9 @@ def test_a_list_of_callables_takes_turns(tmp_path: Path) -> None:
     small: dict[str, Any] = {name: value for name, value in SMALL.items() if name != "num_envs"}
     run = raceway.train(envs, **small, total_steps=64, log={"directory": str(tmp_path), "quiet": True})
     assert run.config.num_envs == 2
-    with pytest.raises(SettingError, match="no name leads to"):
+    with pytest.raises(
+        SettingError, match=r"No name leads to the environment of .*raceway\.evaluate\(.*, env=\[\.\.\.\]\)"
+    ):
         raceway.evaluate(run.directory, 1)
     assert raceway.evaluate(run.directory, 2, env=envs).returns
 

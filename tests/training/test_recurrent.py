@@ -14,9 +14,10 @@ import raceway
 from raceway.algos.rollout import Rollout, Weights
 from raceway.errors import SettingError
 from raceway.training.outcome import Run
-from raceway.training.programs import Setup, build, training_sampler
+from raceway.training.programs import build, training_sampler
 from raceway.training.resolve import resolve
 from raceway.training.sampler import Sampler
+from raceway.training.setup import Setup
 from tests.training.probes import Recall, Staircase, Unsteady
 from tests.training.small_runs import SMALL, chain, random_delays, run, set_up
 
@@ -240,7 +241,7 @@ def test_a_batch_size_that_nobody_asked_for_holds_whole_environments() -> None:
     [
         ({"batch_size": 100}, "whole environments, so batch_size=100 must be n_steps=256 times"),
         ({"algo": "a2c"}, "network.gru=8, but a2c has no memory"),
-        ({"network": {"gru": 0}}, "A layer of width 0"),
+        ({"network": {"gru": 0}}, "network.gru=0 is out of range"),
     ],
 )
 def test_what_a_memory_does_not_go_with_is_refused(settings: dict[str, Any], message: str) -> None:

@@ -43,7 +43,7 @@ def test_ctrl_c_saves_first_and_the_run_goes_on_from_that_very_round(tmp_path: P
 
 
 def test_saving_does_not_wait_for_an_evaluation(tmp_path: Path) -> None:
-    evaluation = {"times": 40, "episodes": 10_000_000, "num_envs": 1}  # minutes
+    evaluation = {"times": 40, "episodes": 1_000_000, "num_envs": 1}  # minutes
     start = time.monotonic()
     run = interrupted(tmp_path, round_=1000, evaluation=evaluation, total_steps=4 * 8 * 2000)
     assert time.monotonic() - start < 45
@@ -55,7 +55,7 @@ def test_saving_does_not_wait_for_an_evaluation(tmp_path: Path) -> None:
 
 def test_a_resumed_evaluator_tells_what_may_not_have_arrived() -> None:
     told = Evaluation(version=3, steps=96, returns=(1.0,), lengths=(1,))
-    evaluator = Evaluator(sampler=None, best=None, trial=None, steps_per_round=32)  # type: ignore[arg-type]
+    evaluator = Evaluator(make_sampler=None, best=None, trial=None, steps_per_round=32)  # type: ignore[arg-type]
     evaluator.load({"evaluations": [asdict(told)]})
     candidate = Weights(3, np.zeros(1, np.float32), None)
     first, again = evaluator.evaluate(candidate, None)
@@ -78,10 +78,25 @@ def test_the_same_command_tells_that_a_run_is_finished(tmp_path: Path, capsys: p
 
 def test_another_run_of_that_name_is_refused(tmp_path: Path) -> None:
     train(tmp_path)
-    with pytest.raises(SettingError, match=r"seed=1 \(now 2\), ppo.gamma=0.99 \(now 0.5\).*another --log.name"):
-        train(tmp_path, seed=2, gamma=0.5)
+    with pytest.raises(SettingError, match=r"settings: ppo.gamma=0.99 \(now 0.5\)\. .*another --log.name"):
+        train(tmp_path, gamma=0.5)
     with pytest.raises(SettingError, match=r"total_steps=1280 \(now 6400\).*raceway resume .* --total-steps N"):
         train(tmp_path, total_steps=6400)
+    with pytest.raises(SettingError, match=r"stop_at_return=None \(now 9\.0\).*raceway resume .* --stop-at-return R"):
+        train(tmp_path, stop_at_return=9)
+
+
+def test_what_makes_it_another_run_is_said_before_its_hyperparameters(tmp_path: Path) -> None:
+    train(tmp_path)
+    with pytest.raises(SettingError, match=r"already, and it is another one: seed=1 \(now 2\); other .*ppo.gamma=0.99"):
+        train(tmp_path, seed=2, gamma=0.5)
+    settings = {name: value for name, value in SMALL.items() if name not in ("batch_size", "n_epochs")}
+    log = {"directory": str(tmp_path), "name": "run", "quiet": True}
+    with pytest.raises(SettingError) as raised:
+        raceway.train("CartPole-v1", **{**settings, "algo": "a2c", "num_envs": 2, "log": log})
+    assert "and it is another one: algo='ppo' (now 'a2c'); other settings differ too: num_envs=4" in str(raised.value)
+    assert "ppo." not in str(raised.value).replace(str(tmp_path), "")
+    assert "a2c." not in str(raised.value).replace(str(tmp_path), "")
 
 
 def test_what_does_not_show_in_results_may_change(tmp_path: Path) -> None:
@@ -222,7 +237,7 @@ def test_sigterm_saves_first(tmp_path: Path, to_all: bool) -> None:
     told, _ = process.communicate(timeout=60)
     timer.cancel()
     assert process.returncode == 143
-    assert "Told to end after" in told
+    assert "Terminated (SIGTERM) after" in told
     run = tmp_path / "CartPole-v1" / "run"
     assert f"raceway resume {run}" in told
     (checkpoint,) = (run / "checkpoints").glob("*.json")
@@ -308,7 +323,7 @@ def test_arguments_that_no_file_can_hold_are_given_again_with_the_environment(tm
 
     run = interrupted(tmp_path / "stopped", told, env_args={"tell": lambda: None})
     whole = train(tmp_path / "whole", walk, callbacks=[StopAt(-1)])
-    with pytest.raises(SettingError, match=r"that a file cannot hold: tell\. .*env=lambda"):
+    with pytest.raises(SettingError, match=r"that a file cannot hold: tell\. .*env_args=\{\"tell\": \.\.\.\}"):
         raceway.resume(run, callbacks=[StopAt(-1)])
     assert raceway.resume(run, env=lambda: told(lambda: None), callbacks=[StopAt(-1)]).digest == whole.digest
 
@@ -344,7 +359,8 @@ def test_code_that_a_folder_names_is_not_called_unless_it_is_trusted(
         lambda: raceway.evaluate(run, 1),
         lambda: raceway.play(run, video=tmp_path / "video.mp4"),
     ):
-        with pytest.raises(SettingError, match=r"wants subprocess:getoutput\(cmd='touch .*--trust"):
+        refusals = r"wants subprocess:getoutput\(cmd='touch .*--trust|belongs to another run"
+        with pytest.raises(UserError, match=refusals):
             act()
     assert not (tmp_path / "called").exists()
 
@@ -359,7 +375,7 @@ def test_a_vector_environment_cannot_be_made_anew(tmp_path: Path) -> None:
             control.env_args = {"render_mode": None}
 
     envs = gymnasium.vector.SyncVectorEnv([walk] * 4)
-    with pytest.raises(SettingError, match="cannot be made anew"):
+    with pytest.raises(SettingError, match="cannot be made again with others"):
         train(tmp_path, envs, callbacks=[Change()])
 
 

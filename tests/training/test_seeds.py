@@ -134,11 +134,15 @@ def test_how_a_process_ended_is_said_in_words() -> None:
 def test_the_last_row_of_a_file_that_is_being_written(tmp_path: Path) -> None:
     file = tmp_path / "metrics.jsonl"
     assert last_row(file) == {}
-    rows = [{"step": step, "round": step, "padding": "x" * 500} for step in range(400)]
+    rows = [{"step": step, "round": step, "x" * 500: 1.0} for step in range(400)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"step": 400, "evaluation/return": 1}\n{"st')
     assert last_row(file)["step"] == 399
-    file.write_bytes(b"\xff\n[]\n{}\n\n")
+    file.write_bytes(
+        b'\xff\n[]\n{}\n{"step": 1e400, "round": 1}\n{"step": 1, "round": 1, "episode/return": "high"}\n\n'
+    )
     assert last_row(file) == {}
+    file.write_bytes(b'{"step": 1, "round": 1, "episode/return": 1e400}\n')
+    assert last_row(file) == {"step": 1, "round": 1, "episode/return": None}
 
 
 def test_a_finished_run_with_other_settings_is_refused_before_anything_starts(tmp_path: Path) -> None:

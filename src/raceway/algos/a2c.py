@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from gymnasium import Space
 
 from raceway.algos.algorithm import Algorithm, Batch
@@ -52,14 +53,18 @@ class A2C(Algorithm):
         params, optimizer, rate = super().init(seed)
         return A2CState(params, optimizer, rate, params, jnp.zeros((), jnp.int32))
 
+    def with_params(self, state: A2CState, params: np.ndarray) -> A2CState:
+        state = super().with_params(state, params)
+        return state._replace(previous=state.params)
+
     def learn(
-        self, state: A2CState, batch: Batch, progress: Array, seed: Array, round_: Array
+        self, state: A2CState, batch: Batch, progress: Array, seed: Array, round_: Array, ent_coef: Array
     ) -> tuple[A2CState, dict[str, Array]]:
         """θⱼ₊₁ = θⱼ + η∇J(θ), with θ = θⱼ, or if delayed θ = those that collected the round: θⱼ or θⱼ₋₁."""
         samples = self.samples(batch)
         at = self._behaviour(state, batch) if self.config.correction == "delayed" else state.params
         tree = self.network.unravel(at)
-        (_, terms), gradients = jax.value_and_grad(self.loss, has_aux=True)(tree, samples)
+        (_, terms), gradients = jax.value_and_grad(self.loss, has_aux=True)(tree, samples, ent_coef)
         gradient, norm = self.shortened(self.network.ravel(gradients))
         rate = self.scheduled_rate(state, progress)
         direction, optimizer = self.optimizer.update(gradient, state.optimizer)
@@ -76,10 +81,10 @@ class A2C(Algorithm):
         """The rows of a round, advantages and returns with them, from the values that it was collected with."""
         return samples_of(batch, self.network, self.config.gamma, self.config.gae_lambda)
 
-    def round_loss(self, params: Any, batch: Batch) -> Array:
-        return self.loss(params, self.samples(batch))[0]
+    def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
+        return self.loss(params, self.samples(batch), ent_coef)[0]
 
-    def loss(self, params: Any, samples: Samples) -> tuple[Array, Array]:
+    def loss(self, params: Any, samples: Samples, ent_coef: Array | float) -> tuple[Array, Array]:
         """-E[w A ln π(a|s)] + c₁E[(V - R)²] - c₂E[H]; w = min(ρ̄, π / π_behaviour) or 1, a constant; and METRICS."""
         config = self.config
         inputs, values = self.network.apply(params, samples.obs)
@@ -105,7 +110,7 @@ class A2C(Algorithm):
         )
         means = weighted_mean(jnp.stack(terms, axis=-1), samples.weights)
         policy_loss, value_loss, entropy = means[0], means[1], means[2]
-        return policy_loss + config.vf_coef * value_loss - config.ent_coef * entropy, means
+        return policy_loss + config.vf_coef * value_loss - ent_coef * entropy, means
 
     def _behaviour(self, state: A2CState, batch: Batch) -> Array:
         """The parameters that the round was collected under, at a lag of 0 or 1."""

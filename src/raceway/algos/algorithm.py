@@ -15,7 +15,15 @@ from gymnasium import Space
 from raceway.algos import counted
 from raceway.algos.configs import AlgorithmConfig, NetworkConfig
 from raceway.algos.counted import Array
-from raceway.algos.diagnosis import culprit_in_metrics, culprit_in_params, culprit_in_rollout, layers_not_finite
+from raceway.algos.diagnosis import (
+    Culprit,
+    culprit_in_metrics,
+    culprit_in_params,
+    culprit_in_policy,
+    fault_of_environment,
+    fault_of_last_observation,
+    layers_not_finite,
+)
 from raceway.algos.distributions import Draw, distribution_of
 from raceway.algos.networks import ActorCritic, Scales, UserNetwork, build_network
 from raceway.algos.platform import computes_on_cpu
@@ -88,12 +96,12 @@ class Algorithm(ABC):
 
     @abstractmethod
     def learn(
-        self, state: Any, batch: Batch, progress: Array, seed: Array, round_: Array
+        self, state: Any, batch: Batch, progress: Array, seed: Array, round_: Array, ent_coef: Array
     ) -> tuple[Any, dict[str, Array]]:
-        """`update`, to be used within other compiled programs."""
+        """`update`, to be used within other compiled programs. `ent_coef` is ignored where there is no such setting."""
 
     @abstractmethod
-    def round_loss(self, params: Any, batch: Batch) -> Array:
+    def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
         """The loss of a whole round at once, to find out where a number that is not finite comes from."""
 
     # What others call: NumPy in, JAX out.
@@ -109,14 +117,25 @@ class Algorithm(ABC):
         return state.params
 
     def update(
-        self, state: Any, rollout: Rollout, progress: float, seed: int, round_: int
+        self, state: Any, rollout: Rollout, progress: float, seed: int, round_: int, ent_coef: float | None = None
     ) -> tuple[Any, dict[str, Array]]:
         """The state after a round; `progress` is the part of the run that is over, 0 to 1.
 
+        ent_coef: the weight of the entropy bonus, an input of the compiled program; None: as in the settings.
+
         The rollout's memory is read until the outputs are ready: it must not change before.
         """
-        words = counted.split_seed(seed)
-        return self._update(state, self.batch(rollout), np.float32(progress), words, np.uint32(round_))
+        words, bonus = counted.split_seed(seed), np.float32(self.ent_coef if ent_coef is None else ent_coef)
+        return self._update(state, self.batch(rollout), np.float32(progress), words, np.uint32(round_), bonus)
+
+    @property
+    def ent_coef(self) -> float:
+        """The weight of the entropy bonus in the settings; 0 for an algorithm without one."""
+        return float(getattr(self.config, "ent_coef", 0.0))
+
+    def with_params(self, state: Any, params: np.ndarray) -> Any:
+        """The state before the first round with other parameters than those of `init`."""
+        return state._replace(params=jnp.array(params))
 
     def with_learning_rate(self, state: Any, rate: float) -> Any:
         """The state with another learning rate. lr_schedule="linear" sets its own with every update."""
@@ -172,17 +191,26 @@ class Algorithm(ABC):
         """The network as core/policy reads it; None if that cannot run it."""
         return self.network.native_layout()
 
-    def culprit(self, state: Any, rollout: Rollout, metrics: dict[str, Any]) -> str:
-        """What is not finite: the first of inputs, losses and gradients. `state` is the one before the update."""
+    def culprit(self, state: Any, rollout: Rollout, metrics: dict[str, Any]) -> Culprit:
+        """What is not finite: the first of what the environments gave, the policy's outputs, losses and gradients.
+
+        `state` is the one before the update.
+        """
         names = [leaf.name for leaf in observation_leaves(self.observation_space)]
-        in_data = culprit_in_rollout(names, self._leaves(rollout.obs), rollout)
-        in_data = in_data or culprit_in_params(state.params, self.network.name_of)
-        if in_data:
-            return in_data
+        if fault := fault_of_environment(names, self._leaves(rollout.obs), rollout):
+            return Culprit(fault, is_environment=True)
+        if found := culprit_in_params(state.params, self.network.name_of) or culprit_in_policy(rollout):
+            return Culprit(found, is_environment=False)
+        if fault := fault_of_last_observation(rollout):
+            return Culprit(fault, is_environment=True)
+        return Culprit(self._culprit_in_learning(state, rollout, metrics), is_environment=False)
+
+    def _culprit_in_learning(self, state: Any, rollout: Rollout, metrics: dict[str, Any]) -> str:
         found = culprit_in_metrics(metrics, [name for name in FINITE_METRICS if name in metrics])
         if found is None:
             return "everything is finite"
-        gradients = jax.jit(jax.grad(self.round_loss))(self.network.unravel(state.params), self.batch(rollout))
+        tree = self.network.unravel(state.params)
+        gradients = jax.jit(jax.grad(self.round_loss))(tree, self.batch(rollout), np.float32(self.ent_coef))
         layers = layers_not_finite(self.network.ravel(gradients), self.network.name_of)
         blame = f", and so is the gradient of {', '.join(layers)}" if layers else ""
         return f"{found[0]} is not finite from minibatch {found[1]} of the round on{blame}"

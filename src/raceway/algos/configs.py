@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
-from raceway.algos.hyperparameters import divisors_in_words, in_words, require
+from raceway.algos.hyperparameters import divisors, divisors_in_words, in_words, nearest, require
+from raceway.messages import quoted
+
+MOST_LAYERS = 100
+MOST_WIDTH = 1 << 24
+MOST_STEPS = 1 << 24
+MOST_EPOCHS = 10_000
+MOST_LOG_STD = 20
+MOST_FLOAT = 1e38
+MOST_ROWS = 1 << 32
+"""Rows of a round. What fits in memory is known when the environment is."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +35,28 @@ class NetworkConfig:
     """Width of a GRU before the hidden layers: a memory of what the last observation does not tell. None: no memory."""
     log_std_init: float = 0.0
     """The first logarithm of the standard deviation of continuous actions."""
+    custom: str | None = None
+    """A network of your own instead: package.module:attribute, an (init, apply) pair. For short: --network NAME."""
 
     def __post_init__(self) -> None:
-        for width in (self.gru, *(self.hidden or ())):
-            if width is not None and width < 1:
-                raise ValueError(f"A layer of width {width} has no room for anything. Use 1 or more; 64 is usual.")
+        hidden = self.hidden or ()
+        if len(hidden) > MOST_LAYERS:
+            raise ValueError(f"network.hidden has {len(hidden)} layers. Use {MOST_LAYERS} at most; two are usual.")
+        if self.gru is not None and not 1 <= self.gru <= MOST_WIDTH:
+            raise ValueError(
+                f"network.gru={quoted(self.gru)} is out of range. Use a width from 1 to {MOST_WIDTH:,}, such as 64; "
+                "for a network without a GRU leave it out, or give None."
+            )
+        if not -MOST_LOG_STD <= self.log_std_init <= MOST_LOG_STD:
+            raise ValueError(
+                f"network.log_std_init={quoted(self.log_std_init)} is out of range. Use a number from {-MOST_LOG_STD} "
+                f"to {MOST_LOG_STD}; 0 is usual, a standard deviation of 1."
+            )
+        if wrong := [width for width in hidden if not 1 <= width <= MOST_WIDTH]:
+            raise ValueError(
+                f"network.hidden={quoted([*hidden])} has a layer of width {quoted(wrong[0])}. Use widths from 1 to "
+                f"{MOST_WIDTH:,}, such as 64 64; for a network without hidden layers give [], an empty list."
+            )
 
 
 @dataclass(frozen=True)
@@ -74,8 +102,6 @@ class PPOConfig:
 
     def __post_init__(self) -> None:
         _check_ranges(self)
-        for name in ("batch_size", "n_epochs"):
-            require(self, name, lambda n: n == int(n) and n >= 1, "a whole number from 1", type(self).__dict__[name])
         for name in ("clip_range", "desired_kl"):
             require(self, name, lambda x: x > 0, "above 0", type(self).__dict__[name])
         for name in ("clip_range_vf", "target_kl"):
@@ -91,11 +117,11 @@ class PPOConfig:
         """Raises if a round of so many environments cannot be split into minibatches, whole ones if `recurrent`."""
         rows = self.n_steps * num_envs
         if recurrent and (self.batch_size % self.n_steps or rows % self.batch_size):
-            sizes = [self.n_steps * n for n in range(1, num_envs + 1) if num_envs % n == 0]
+            sizes = [self.n_steps * n for n in divisors(num_envs)]
             raise ValueError(
                 f"A recurrent network learns from whole environments, so batch_size={self.batch_size} must be "
                 f"n_steps={self.n_steps} times a number that divides num_envs={num_envs}. "
-                f"Use batch_size {in_words(sizes)}."
+                f"Use batch_size {in_words(nearest(sizes, self.batch_size))}."
             )
         _check_minibatches(self, num_envs)
 
@@ -212,8 +238,6 @@ class PQNConfig:
     def __post_init__(self) -> None:
         _check_ranges(self)
         defaults = type(self).__dict__
-        for name in ("batch_size", "n_epochs"):
-            require(self, name, lambda n: n == int(n) and n >= 1, "a whole number from 1", defaults[name])
         for name in ("q_lambda", "exploration_initial_eps", "exploration_final_eps"):
             require(self, name, lambda x: 0 <= x <= 1, "from 0 to 1", defaults[name])
         require(self, "exploration_fraction", lambda x: 0 < x <= 1, "above 0, 1 at most", 0.2)
@@ -230,15 +254,26 @@ AlgorithmConfig: TypeAlias = PPOConfig | A2CConfig | ImpalaConfig | PQNConfig
 def _check_ranges(config: Any) -> None:
     """Of the settings that every algorithm has."""
     defaults = type(config).__dict__
-    require(config, "n_steps", lambda n: n == int(n) and n >= 1, "a whole number from 1", defaults["n_steps"])
-    for name in ("learning_rate", "max_grad_norm"):
-        require(config, name, lambda x: x > 0, "above 0", defaults[name])
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, float) and MOST_FLOAT < value < math.inf:
+            raise ValueError(f"{field.name}={quoted(value)} is too large: updates are computed in 32-bit floats.")
+    steps = f"a whole number from 1 to {MOST_STEPS:,}"
+    require(config, "n_steps", lambda n: n == int(n) and 1 <= n <= MOST_STEPS, steps, defaults["n_steps"])
+    if "n_epochs" in defaults:
+        epochs = f"a whole number from 1 to {MOST_EPOCHS:,}"
+        require(config, "n_epochs", lambda n: n == int(n) and 1 <= n <= MOST_EPOCHS, epochs, defaults["n_epochs"])
+    if "batch_size" in defaults:
+        rows = f"a whole number from 1 to {MOST_ROWS:,}"
+        require(config, "batch_size", lambda n: n == int(n) and 1 <= n <= MOST_ROWS, rows, defaults["batch_size"])
+    require(config, "learning_rate", lambda x: 0 < x < math.inf, "above 0, and finite", defaults["learning_rate"])
+    require(config, "max_grad_norm", lambda x: x > 0, "above 0", defaults["max_grad_norm"])
     for name in ("gamma", "gae_lambda"):
         if name in defaults:
             require(config, name, lambda x: 0 <= x <= 1, "from 0 to 1", defaults[name])
     for name in ("ent_coef", "vf_coef"):
         if name in defaults:
-            require(config, name, lambda x: x >= 0, "0 or more", defaults[name])
+            require(config, name, lambda x: 0 <= x < math.inf, "0 or more, and finite", defaults[name])
 
 
 def _check_minibatches(config: Any, num_envs: int) -> None:

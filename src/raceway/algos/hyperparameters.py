@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from raceway.messages import quoted
 from raceway.names import did_you_mean
 
 Conversion = Callable[[Any, Mapping[str, Any]], Any]
@@ -84,23 +86,35 @@ def resolve_names(
     aliases_known = [name for name, (field, _) in ALIASES.items() if field in known]
     unknown = next((name for name in given if name not in known and name not in aliases_known), None)
     if unknown is not None:
-        raise ValueError(f"No hyperparameter {unknown!r} in {algo}.{did_you_mean(unknown, [*known, *aliases_known])}")
+        near = did_you_mean(unknown, [*known, *aliases_known])
+        raise ValueError(f"No hyperparameter {quoted(unknown)} in {algo}.{near}")
     resolved = {name: value for name, value in given.items() if name in known}
     # Names that only rename come first: num_minibatches is worked out from what they say.
     aliases = sorted((name for name in given if name not in known), key=lambda name: ALIASES[name][1] is not _same)
     for name in aliases:
         field, convert = ALIASES[name]
         if field in resolved:
-            raise ValueError(f"{name}={given[name]!r} and {field}={resolved[field]!r} say the same thing. Give one.")
+            both = f"{name}={quoted(given[name])} and {field}={quoted(resolved[field])}"
+            raise ValueError(f"{both} say the same thing. Give one.")
         context = resolved if num_envs is None else resolved | {"num_envs": num_envs}
         resolved[field] = convert(given[name], context)
     return resolved
 
 
+def divisors(number: int) -> list[int]:
+    """Of a number below 2**40 all of them, from 1 up; of a larger one those that are found in a moment."""
+    low = [n for n in range(1, min(math.isqrt(number), 1 << 20) + 1) if number % n == 0]
+    return low + [number // n for n in reversed(low) if n * n != number]
+
+
 def divisors_in_words(number: int, near: int) -> str:
     """The divisors of a number that are closest to another, as a choice: "128, 256 or 512"."""
-    divisors = [n for n in range(1, number + 1) if number % n == 0]
-    return in_words(sorted(sorted(divisors, key=lambda n: abs(n - near))[:4]))
+    return in_words(nearest(divisors(number), near))
+
+
+def nearest(numbers: Iterable[int], wanted: int) -> list[int]:
+    """The four numbers that are closest to another, from the smallest up."""
+    return sorted(sorted(numbers, key=lambda n: abs(n - wanted))[:4])
 
 
 def in_words(numbers: Sequence[int]) -> str:
@@ -112,4 +126,4 @@ def require(config: Any, name: str, accept: Callable[[Any], bool], range_in_word
     """Raises unless a field's value lies where it makes sense."""
     value = getattr(config, name)
     if not accept(value):
-        raise ValueError(f"{name}={value!r} must be {range_in_words}. A usual value is {fix}.")
+        raise ValueError(f"{name}={quoted(value)} must be {range_in_words}. A usual value is {fix}.")

@@ -34,11 +34,11 @@ class Impala(Algorithm):
         super().__init__(config, observation_space, action_space, network, optimizer_named(config.optimizer))
 
     def learn(
-        self, state: State, batch: Batch, progress: Array, seed: Array, round_: Array
+        self, state: State, batch: Batch, progress: Array, seed: Array, round_: Array, ent_coef: Array
     ) -> tuple[State, dict[str, Array]]:
         """One gradient, of the whole round."""
         tree = self.network.unravel(state.params)
-        (_, terms), gradients = jax.value_and_grad(self.loss, has_aux=True)(tree, batch)
+        (_, terms), gradients = jax.value_and_grad(self.loss, has_aux=True)(tree, batch, ent_coef)
         gradient, norm = self.shortened(self.network.ravel(gradients))
         rate = self.scheduled_rate(state, progress)
         direction, optimizer = self.optimizer.update(gradient, state.optimizer)
@@ -49,10 +49,10 @@ class Impala(Algorithm):
         }
         return State(state.params - rate * direction, optimizer, rate), metrics
 
-    def round_loss(self, params: Any, batch: Batch) -> Array:
-        return self.loss(params, batch)[0]
+    def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
+        return self.loss(params, batch, ent_coef)[0]
 
-    def loss(self, params: Any, batch: Batch) -> tuple[Array, Array]:
+    def loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> tuple[Array, Array]:
         """-E[A ln π(a|s)] + c₁E[(V(s) - v)²] - c₂E[H], with V-trace's advantages A and targets v; and METRICS."""
         config = self.config
         batch = jax.tree.map(jnp.asarray, batch)
@@ -89,7 +89,7 @@ class Impala(Algorithm):
         means = weighted_mean(jnp.stack(terms, axis=-1), weights)
         policy_loss, value_loss, entropy = means[0], means[1], means[2]
         explained = explained_variance(values, targets, weights)
-        loss = policy_loss + config.vf_coef * value_loss - config.ent_coef * entropy
+        loss = policy_loss + config.vf_coef * value_loss - ent_coef * entropy
         return loss, jnp.append(means, explained)
 
     def _evaluate_round(self, params: Any, batch: Batch) -> tuple[Array, Array]:

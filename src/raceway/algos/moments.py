@@ -83,8 +83,23 @@ class Normaliser:
         rates = [part and (1.0 / np.sqrt(part.variance + EPSILON)).astype(np.float32) for part in self._moments]
         return Scaling(unflatten(self._space, means), unflatten(self._space, rates))
 
+    def begin_from(self, scaling: Scaling, count: float) -> None:
+        """Takes over the statistics of observations from which `scaling` was made, as if of `count` samples.
+
+        Those of rewards are not part of a scaling and begin anew.
+        """
+        means, rates = flatten(self._space, scaling.mean), flatten(self._space, scaling.rate)
+        for index, (part, mean, rate) in enumerate(zip(self._moments, means, rates, strict=True)):
+            if part is not None:
+                variance = np.maximum(np.float64(1.0) / np.square(rate, dtype=np.float64) - EPSILON, 0.0)
+                self._moments[index] = Moments(count, np.asarray(mean, np.float64), variance * count)
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def absorb(self, rollout: Rollout) -> Rollout:
-        """Takes a round into the statistics; returns it with its rewards scaled by them."""
+        """Takes a round into the statistics; returns it with its rewards scaled by them.
+
+        Numbers that are not finite, or too large for their squares, make statistics that are not: see `is_finite`.
+        """
         if self._observations:
             self._absorb_observations(rollout)
         if not self._rewards:

@@ -101,7 +101,7 @@ class ActorCritic:
         self._images = _images(config, leaves)
         self._encoders = {index: NatureCNN(leaves[index].shape) for index in self._images}
         self._flat = [leaf for index, leaf in enumerate(leaves) if index not in self._images]
-        self._hidden = config.hidden if config.hidden is not None else (() if self._images else (64, 64))
+        self._hidden = hidden_widths(config, leaves)
         num_features = sum(leaf.num_features for leaf in self._flat) + NUM_FEATURES * len(self._images)
         self._gru = None if config.gru is None else GRU(num_features, config.gru)
         self.memory_size = config.gru or 0
@@ -134,7 +134,9 @@ class ActorCritic:
 
     def init(self, seed: int) -> np.ndarray:
         """Orthogonal weights: gain √2 in hidden layers, 0.01 for the policy's last, 1 for the value's last."""
-        rng = np.random.Generator(np.random.Philox(key=[seed & (2**64 - 1), Purpose.PARAMETERS]))
+        # An array: in a list, seeds from 2**63 on would become floats.
+        key = np.array([seed & (2**64 - 1), Purpose.PARAMETERS], np.uint64)
+        rng = np.random.Generator(np.random.Philox(key=key))
         arrays: dict[str, np.ndarray] = {}
         for index, encoder in self._encoders.items():
             arrays |= {f"encoder{index}.{name}": array for name, array in encoder.init(rng).items()}
@@ -264,6 +266,11 @@ class ActorCritic:
 def _part(prefix: str, params: Mapping[str, Array]) -> dict[str, Array]:
     """The parameters of one part, by its own names for them."""
     return {name.removeprefix(prefix): params[name] for name in params if name.startswith(prefix)}
+
+
+def hidden_widths(config: NetworkConfig, leaves: Sequence[Leaf]) -> tuple[int, ...]:
+    """Widths of the hidden layers, those that the settings leave open included."""
+    return config.hidden if config.hidden is not None else (() if _images(config, leaves) else (64, 64))
 
 
 def _images(config: NetworkConfig, leaves: Sequence[Leaf]) -> list[int]:

@@ -43,7 +43,7 @@ class PPO(Algorithm):
         super().__init__(config, observation_space, action_space, network, adam())
 
     def learn(
-        self, state: State, batch: Batch, progress: Array, seed: Array, round_: Array
+        self, state: State, batch: Batch, progress: Array, seed: Array, round_: Array, ent_coef: Array
     ) -> tuple[State, dict[str, Array]]:
         """n_epochs times over the round's rows, shuffled, in minibatches."""
         samples = self.with_proximal(self.network.unravel(state.params), self.samples(batch))
@@ -51,7 +51,7 @@ class PPO(Algorithm):
         rate = self.scheduled_rate(state, progress)
 
         def step(carry: _Carry, index: Array) -> tuple[_Carry, tuple[Array, ...]]:
-            return self._step(carry, pick(index))
+            return self._step(carry, pick(index), ent_coef)
 
         start = _Carry(state.params, state.optimizer, rate, jnp.zeros((), bool))
         end, (terms, norms, rates, applied) = jax.lax.scan(step, start, indices)
@@ -75,8 +75,8 @@ class PPO(Algorithm):
         inputs, _ = self._apply(params, samples)
         return samples._replace(proximal=jax.lax.stop_gradient(self.distribution.log_prob(inputs, samples.actions)))
 
-    def round_loss(self, params: Any, batch: Batch) -> Array:
-        return self.loss(params, self.with_proximal(params, self.samples(batch)))[0]
+    def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
+        return self.loss(params, self.with_proximal(params, self.samples(batch)), ent_coef)[0]
 
     def _minibatches(self, samples: Samples, seed: Array, round_: Array) -> tuple[Callable[[Array], Samples], Array]:
         """How to pick a minibatch, and the indices to pick each by, [M, B]. With memory they are of environments."""
@@ -87,10 +87,10 @@ class PPO(Algorithm):
         orders = shuffles(seed, round_, epochs, len(samples.memory))
         return lambda index: in_order(table.pick(index)), orders.reshape(-1, size // self.config.n_steps)
 
-    def _step(self, carry: _Carry, samples: Samples) -> tuple[_Carry, tuple[Array, ...]]:
+    def _step(self, carry: _Carry, samples: Samples, ent_coef: Array) -> tuple[_Carry, tuple[Array, ...]]:
         """One minibatch: the gradient, shortened if need be, into Adam."""
         tree = self.network.unravel(carry.params)
-        (_, terms), gradients = jax.value_and_grad(self.loss, has_aux=True)(tree, samples)
+        (_, terms), gradients = jax.value_and_grad(self.loss, has_aux=True)(tree, samples, ent_coef)
         gradient, norm = self.shortened(self.network.ravel(gradients))
         divergence = terms[METRICS.index("approx_kl")]
         rate = self._next_rate(carry.rate, divergence)
@@ -101,7 +101,7 @@ class PPO(Algorithm):
             after = jax.tree.map(functools.partial(jnp.where, stopped), carry, after)._replace(stopped=stopped)
         return after, (terms, norm, after.rate, ~after.stopped)
 
-    def loss(self, params: Any, samples: Samples) -> tuple[Array, Array]:
+    def loss(self, params: Any, samples: Samples, ent_coef: Array | float) -> tuple[Array, Array]:
         """-E[min(ρA, clip(ρ, 1 ± ε)A)] + c₁E[(V - R)²] - c₂E[H], with ρ = π(a|s) / π_behaviour(a|s); and METRICS.
 
         Decoupled, ρ = π / π_proximal, and every row of the first term counts π_proximal / π_behaviour times.
@@ -128,7 +128,7 @@ class PPO(Algorithm):
         )
         means = weighted_mean(jnp.stack(terms, axis=-1), samples.weights)
         policy_loss, value_loss, entropy = means[0], means[1], means[2]
-        return policy_loss + config.vf_coef * value_loss - config.ent_coef * entropy, means
+        return policy_loss + config.vf_coef * value_loss - ent_coef * entropy, means
 
     def _apply(self, params: Any, samples: Samples) -> tuple[Array, Array]:
         """What describes the actions' distributions, and the values."""

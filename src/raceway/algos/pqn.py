@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from gymnasium import Space
 
 from raceway.algos.algorithm import Algorithm, Batch, State
@@ -45,8 +46,12 @@ class PQN(Algorithm):
             )
         self.network = QNetwork(network, observation_leaves(observation_space), self.action)
 
+    def with_params(self, state: State, params: np.ndarray) -> State:
+        """Exploration begins anew: ε is part of the schedule, not of what was learnt."""
+        return state._replace(params=jnp.array(params).at[-1].set(state.params[-1]))
+
     def learn(
-        self, state: State, batch: Batch, progress: Array, seed: Array, round_: Array
+        self, state: State, batch: Batch, progress: Array, seed: Array, round_: Array, ent_coef: Array
     ) -> tuple[State, dict[str, Array]]:
         """n_epochs times over the round's rows, shuffled, in minibatches. Then ε is what it is to be by now."""
         samples = self.samples(batch)
@@ -86,7 +91,7 @@ class PQN(Algorithm):
         chosen = jnp.sum(jnp.where(one_hot, found, 0.0), axis=-1)
         return weighted_mean(jnp.square(chosen - samples.returns), samples.weights)
 
-    def round_loss(self, params: Any, batch: Batch) -> Array:
+    def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
         return self.loss(params, self.samples(batch))
 
     def epsilon(self, progress: Array) -> Array:

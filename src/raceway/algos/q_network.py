@@ -39,7 +39,9 @@ class QNetwork(ActorCritic):
 
     def init(self, seed: int) -> np.ndarray:
         """Orthogonal weights: gain √2 in hidden layers, 0.01 in the last. ε is 1."""
-        rng = np.random.Generator(np.random.Philox(key=[seed & (2**64 - 1), Purpose.PARAMETERS]))
+        # An array: in a list, seeds from 2**63 on would become floats.
+        key = np.array([seed & (2**64 - 1), Purpose.PARAMETERS], np.uint64)
+        rng = np.random.Generator(np.random.Philox(key=key))
         arrays = {name: np.zeros(block.shape) for name, block in self.layout.blocks.items()}
         for index, encoder in self._encoders.items():
             arrays |= {f"encoder{index}.{name}": array for name, array in encoder.init(rng).items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ class Weights:
     scaling: Scaling | None
     """None: observations are not normalised."""
     env_args: dict[str, Any] | None = None
-    """Arguments that the environments are to have from now on, beside those of the settings; None: none."""
+    """Arguments that the environments are to have from now on, beside those of the settings; None: no others."""
 
 
 @dataclass(frozen=True)
@@ -105,3 +105,5 @@ class Collected:
     """To learn from."""
     episodes: Episodes
     """To tell."""
+    env_args: dict[str, Any] = field(default_factory=dict)
+    """Arguments of the environments that it was collected in, beside those of the settings."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -33,7 +34,7 @@ class Leaf:
     @property
     def size(self) -> int:
         """How many numbers it holds."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def num_features(self) -> int:
@@ -63,6 +64,51 @@ def channels_first(shape: tuple[int, ...]) -> bool:
 def observation_leaves(space: Space) -> tuple[Leaf, ...]:
     """The leaves of an observation space, in the space's own order."""
     return tuple(_leaves_of(space, ()))
+
+
+def flattened_images(space: Space) -> list[str]:
+    """A note for each part of an observation that looks like an image, but does not go through a CNN."""
+    notes = []
+    for leaf in observation_leaves(space):
+        if leaf.is_image or leaf.kind not in ("bytes", "box") or len(leaf.shape) not in (2, 3):
+            continue
+        height, width, _ = image_size(leaf.shape)
+        least = max(height, SMALLEST_IMAGE), max(width, SMALLEST_IMAGE)
+        if leaf.kind == "bytes":
+            why = f"smaller than the {SMALLEST_IMAGE}x{SMALLEST_IMAGE} that the CNN needs"
+            fix = f"make it {least[0]}x{least[1]} or larger"
+            if _can_be_resized(space):
+                fix += f", such as by gymnasium.wrappers.ResizeObservation(env, {least})"
+        elif (height, width) == least and len(leaf.shape) == 3:
+            why, fix = "but not of bytes, as the CNN needs it", "make it uint8, from 0 to 255"
+        else:
+            continue
+        notes.append(
+            f"{leaf.name} is an image of {height}x{width} pixels, {why}: it is flattened for an MLP. To use the CNN: "
+            f"{fix}. To keep the MLP without this note: --network.kind mlp"
+        )
+    return notes
+
+
+def _can_be_resized(space: Space) -> bool:
+    """Whether gymnasium.wrappers.ResizeObservation supports it: a single image of bytes, channels last."""
+    is_image = isinstance(space, spaces.Box) and space.dtype == np.uint8 and not channels_first(space.shape)
+    return is_image and bool((space.low == 0).all() and (space.high == 255).all())  # type: ignore[attr-defined]
+
+
+def observations_agree(one: Space, other: Space) -> bool:
+    """Whether a network reads observations of both in the same way. The bounds of a Box may differ."""
+    return _parts_of(one) == _parts_of(other)
+
+
+def _parts_of(space: Space) -> list[Any]:
+    leaves = observation_leaves(space)
+    return [(leaf.path, leaf.kind, leaf.shape, leaf.nvec, np.asarray(leaf.start).tolist()) for leaf in leaves]
+
+
+def actions_agree(one: Space, other: Space) -> bool:
+    """Whether a policy draws actions of both from the same distributions. The bounds of a Box may differ."""
+    return action_parts(one) == action_parts(other) and one.shape == other.shape
 
 
 def flatten(space: Space, tree: Any) -> list[Any]:

@@ -5,25 +5,31 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from gymnasium.error import Error as GymnasiumError
 
 from raceway.cli.options import take_env_arguments
+from raceway.cli.overview import overview
 from raceway.cli.parser import verbs
 from raceway.errors import UserError
 from raceway.graph import ReactionError
+from raceway.local_code import look_in
+from raceway.messages import plain, shortened
 
 __all__ = ["answered", "main"]
 
 _USER = 2
 _INTERRUPTED = 130
+_LONGEST = 10_000
+"""Characters of an error that are shown."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code: 2 for what the user can put right, 130 when interrupted."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if os.getcwd() not in sys.path:  # for environments of one's own: package.module:callable
-        sys.path.insert(0, os.getcwd())
+    with suppress(OSError):  # the folder may be gone
+        look_in(os.getcwd())  # for environments of the user's own: package.module:callable
     return answered(lambda: _run(arguments))
 
 
@@ -36,7 +42,7 @@ def answered(act: Callable[[], int]) -> int:
         told = error.__cause__ if isinstance(error, ReactionError) else error
         if not isinstance(told, (UserError, GymnasiumError)):
             raise
-        print(f"raceway: {told}", file=sys.stderr)
+        print(f"raceway: {plain(shortened(str(told), _LONGEST))}", file=sys.stderr)
         return _USER
     except KeyboardInterrupt:
         print("raceway: interrupted.", file=sys.stderr)
@@ -48,6 +54,10 @@ def answered(act: Callable[[], int]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if (answer := overview(arguments)) is not None:
+        return answer
+    if arguments[0] == "help":  # raceway help train
+        arguments = [*arguments[1:], "--help"]
     if arguments[:1] == ["train"]:  # its options are a dataclass, not an argparse
         from raceway.cli.train import run
 

@@ -13,9 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from raceway.errors import SettingError, UserError
 from raceway.training.config import TrainConfig, check_algorithm
 from raceway.training.resolve import algorithms_with, known_names, path_of, read_config
-from raceway.training.settings import fitted, nearest, paths_of
-
-_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None}
+from raceway.training.settings import WORDS, fitted, nearest, paths_of
 
 
 @dataclass
@@ -120,7 +118,7 @@ def spelled(path: str) -> str:
 def _setting(token: str, path: str, rest: list[str], has_value: bool) -> Any:
     type_ = paths_of(TrainConfig).get(path, Any)  # of other libraries' names, any
     if type_ is bool:
-        is_given = has_value or (rest and rest[0].lower() in _WORDS)
+        is_given = has_value or (rest and rest[0].lower() in WORDS)
         return fitted(spelled(path), _read(rest.pop(0)), bool) if is_given else True
     if _is_list(type_):
         return _list(token, path, rest, type_)
@@ -169,8 +167,8 @@ def _next(token: str, rest: list[str]) -> str:
 
 def _read(text: str) -> Any:
     """A value as Python has it, or else the text."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

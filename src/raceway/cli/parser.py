@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import raceway
 from raceway.cli import verbs as actions
+from raceway.cli.options import take_env_arguments
+from raceway.messages import quoted
 from raceway.names import did_you_mean
 
 
@@ -20,7 +23,11 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Options that a verb does not know are its own error, which tells those it does."""
-        parsed, unknown = self.parse_known_args(arguments)
+        rest, env_args = take_env_arguments(arguments)
+        parsed, unknown = self.parse_known_args(rest)
+        parsed.given_args = env_args
+        if env_args and not getattr(parsed, "takes_env", False):
+            unknown = [each for each in arguments if each.startswith("--env.")]
         if unknown:
             parser: Parser = parsed.parser
             options = [each for action in parser._actions for each in action.option_strings if each.startswith("--")]
@@ -65,13 +72,33 @@ def _add(added: Any, name: str, about: str, run: Any) -> Parser:
 def _add_resume(added: Any) -> None:
     parser = _add(added, "resume", "go on with a run that was stopped or killed", actions.resume)
     parser.add_argument("folder", metavar="RUN", help="the folder of a run")
-    parser.add_argument("--anyway", action="store_true", help="even where versions or the CPU differ, and so the bits")
-    parser.add_argument("--total-steps", type=steps, metavar="N", help="train for so many steps in all")
+    parser.add_argument(
+        "--anyway", action="store_true", help="even where versions, the CPU or arguments differ, and so the bits"
+    )
+    parser.add_argument("--total-steps", type=steps, metavar="N", help="train for this many steps in all")
+    parser.add_argument(
+        "--stop-at-return",
+        type=return_or_none,
+        default=argparse.SUPPRESS,
+        metavar="R",
+        help="stop at another training return, or at none",
+    )
     parser.add_argument("--quiet", action="store_true", help="say nothing")
-    _add_trust(parser)
+    _add_own_code(parser)
 
 
-def _add_trust(parser: Parser) -> None:
+def _add_own_code(parser: Parser) -> None:
+    """What may be given again because the folder of a run does not hold it."""
+    parser.set_defaults(takes_env=True)
+    parser.add_argument(
+        "--env",
+        metavar="ENV",
+        help="an environment in place of the run's: a name, a Gymnasium id, package.module:callable or a .hpp file; "
+        "--env.X VALUE sets its argument X",
+    )
+    parser.add_argument(
+        "--network", metavar="NAME", help="the run's own network: package.module:attribute, an (init, apply) pair"
+    )
     parser.add_argument("--trust", action="store_true", help="call the code that the folder names as its environment")
 
 
@@ -83,14 +110,33 @@ def steps(text: str) -> int:
     return int(number)
 
 
+def return_or_none(text: str) -> float | None:
+    """A return to stop at, or None."""
+    try:
+        return None if text.lower() == "none" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor none") from None
+
+
+def a_return(text: str) -> float:
+    """A return to compare with: any number but NaN."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number")
+    return number
+
+
 def _add_eval(added: Any) -> None:
     parser = _add(added, "eval", "measure a run's policy in fresh environments", actions.evaluate)
     parser.add_argument("folder", metavar="RUN", help="the folder of a run")
     parser.add_argument("--episodes", type=int, default=100, help="how many (default: 100)")
     parser.add_argument("--seed", type=int, default=0, help="of the environments (default: 0)")
-    parser.add_argument("--at-least", type=float, metavar="RETURN", help="exit with 1 if the mean return is below this")
+    parser.add_argument("--at-least", type=a_return, metavar="RETURN", help="exit with 1 if the mean is below this")
     parser.add_argument("--policy", choices=["best", "final"], help="which one (default: best, if there is one)")
-    _add_trust(parser)
+    _add_own_code(parser)
 
 
 def _add_play(added: Any) -> None:
@@ -101,7 +147,14 @@ def _add_play(added: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the environment (default: 0)")
     parser.add_argument("--policy", choices=["best", "final"], help="which one (default: best, if there is one)")
     parser.add_argument("--video", metavar="FILE", help="write an .mp4 file even if there is a screen")
-    _add_trust(parser)
+    parser.add_argument(
+        "--quality",
+        choices=["auto", "full"],
+        default="auto",
+        help="auto: where OpenGL is computed by the CPU, MuJoCo tasks have coarser shadows and unsmoothed edges",
+    )
+    parser.add_argument("--quiet", action="store_true", help="do not say how far the video is")
+    _add_own_code(parser)
 
 
 def _add_export(added: Any) -> None:
@@ -127,7 +180,10 @@ def _add_plot(added: Any) -> None:
 def _add_compare(added: Any) -> None:
     parser = _add(added, "compare", "compare what runs reached and how fast", actions.compare)
     _add_runs(parser)
-    parser.add_argument("--at", type=float, metavar="RETURN", help="and when training first reached this")
+    parser.add_argument("--at", type=a_return, metavar="RETURN", help="and when training first reached this")
+    parser.add_argument(
+        "--sort", metavar="COLUMN", default="return", help="best first: evaluation, steps/s, ... (default: return)"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print it for a page")
     form.add_argument("--json", action="store_true", help="print it for a program")
@@ -146,7 +202,7 @@ def _add_new(added: Any) -> None:
 
 
 def _add_check(added: Any) -> None:
-    parser = _add(added, "check", "whether an environment is right, and what each lane makes of it", actions.check)
+    parser = _add(added, "check", "check an environment for mistakes, and time it in each lane", actions.check)
     parser.add_argument(
         "env", metavar="ENV", help="a name, any Gymnasium id, package.module:callable, a .hpp file; --env.X sets its X"
     )
@@ -159,16 +215,16 @@ def _add_check(added: Any) -> None:
 
 
 def _add_list(added: Any) -> None:
-    parser = _add(added, "list", "list what there is", actions.list_)
+    parser = _add(added, "list", "list environments, algorithms or presets", actions.list_)
     parser.add_argument("what", choices=["envs", "algos", "presets"])
 
 
 def _add_graph(added: Any) -> None:
-    parser = _add(added, "graph", "where the picture of a run's graph is", actions.graph)
+    parser = _add(added, "graph", "print where the picture of a run's graph is", actions.graph)
     parser.add_argument("folder", metavar="RUN", help="the folder of a run")
     parser.add_argument("--mermaid", action="store_true", help="print it as Mermaid text instead")
 
 
 def _add_doctor(added: Any) -> None:
-    parser = _add(added, "doctor", "what this machine has, and what is missing", actions.doctor)
+    parser = _add(added, "doctor", "report what this machine has, and what is missing", actions.doctor)
     parser.add_argument("--directory", default="runs", help="where run folders shall go (default: runs)")

@@ -7,11 +7,12 @@ import sys
 
 from raceway._core import die_with_parent
 from raceway.cli import answered
+from raceway.local_code import adopt_imports
 
 
 def main() -> int:
     die_with_parent(int(sys.argv[1]))
-    sys.path[:] = pickle.load(sys.stdin.buffer)
+    adopt_imports(sys.stdin.buffer)
     return answered(_train)
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import raceway
 from raceway.cli.options import Options, parse
-from raceway.envs.python.makers import check_known, find_callable
-from raceway.envs.user_native import is_path
-from raceway.errors import SeedsError, SettingError, UserError
+from raceway.errors import SeedsError, UserError
 from raceway.training.resolve import resolve
+from raceway.training.run_source import check_env
+from raceway.training.user_network import network_of
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -33,6 +33,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     config = resolve(options.env, options.config_file, **options.settings)
     check_env(config.env)
+    network_of(config.network.custom)
     if "seeds" in several:
         return _run_seeds(config.env, options, several["seeds"], several.get("jobs"), is_quiet=config.log.quiet)
     if "jobs" in several:
@@ -106,16 +107,3 @@ def _as_argument(folders: Sequence[Path]) -> str:
     if len(names) > 1 and set(glob.glob(pattern)) == set(names):
         return shlex.quote(pattern)
     return shlex.join(names)
-
-
-def check_env(env: str) -> None:
-    """Refuses an environment that there is not, before anything is started."""
-    if is_path(env):  # it was loaded when its arguments were checked
-        return
-    try:
-        if ":" in env:
-            find_callable(env)
-        else:
-            check_known(env)
-    except ValueError as error:
-        raise SettingError(str(error)) from None

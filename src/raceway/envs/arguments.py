@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 
 from raceway.envs.catalog import Task, native_arguments, positive
 from raceway.envs.picture import Picture, picture_of
+from raceway.messages import quoted
 from raceway.names import did_you_mean
 
 _MODES = {
@@ -86,7 +87,7 @@ def autoreset_mode(value: str | AutoresetMode) -> AutoresetMode:
     by_name = _MODES | {mode.value: mode for mode in AutoresetMode}
     if not isinstance(value, str) or value not in by_name:
         hint = did_you_mean(str(value), _MODES)
-        raise ValueError(f"No autoreset mode {value!r}.{hint} There are: {', '.join(_MODES)}.")
+        raise ValueError(f"No autoreset mode {quoted(value)}.{hint} There are: {', '.join(_MODES)}.")
     return by_name[value]
 
 
@@ -99,7 +100,7 @@ def seed_list(seed: int | Sequence[int | None], num_envs: int) -> list[int | Non
         or not isinstance(seed, (Sequence, np.ndarray))
         or np.ndim(np.asarray(seed, dtype=object)) != 1
     ):
-        raise TypeError(f"seed={seed!r} is not a whole number or a list of them.")
+        raise TypeError(f"seed={quoted(seed)} is not a whole number or a list of them.")
     if len(seed) != num_envs:
         raise ValueError(f"seed has {len(seed)} entries for num_envs={num_envs}. Give one per environment.")
     return [None if each is None else _seed(each) for each in seed]
@@ -107,9 +108,9 @@ def seed_list(seed: int | Sequence[int | None], num_envs: int) -> list[int | Non
 
 def _seed(value: Any) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"seed {value!r} is not a whole number.")
+        raise TypeError(f"seed {quoted(value)} is not a whole number.")
     if value < 0:
-        raise ValueError(f"seed {value} is negative. Use a number from 0 up.")
+        raise ValueError(f"seed {quoted(value)} is negative. Use a number from 0 up.")
     return int(value)
 
 
@@ -119,7 +120,8 @@ def timeout_of(value: Any) -> float | None:
         return None
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool) or not value >= 0:
         raise ValueError(
-            f"timeout={value!r} is not a number of seconds. Use one from 0 up, or None to wait as long as it takes."
+            f"timeout={quoted(value)} is not a number of seconds. Use one from 0 up, or None to wait as long as it "
+            "takes."
         )
     return float(value)
 
@@ -130,14 +132,14 @@ def env_ids_of(env_ids: Any, num_envs: int) -> np.ndarray:
         return np.arange(num_envs)
     which = np.asarray(env_ids)
     if which.ndim != 1 or which.dtype.kind not in "iu" or not len(which):
-        raise ValueError(f"env_ids must be a list of whole numbers, not {env_ids!r}.")
+        raise ValueError(f"env_ids must be a list of whole numbers, not {quoted(env_ids)}.")
     is_rising = bool((which[1:] > which[:-1]).all())  # as `recv` gives them
     outside = which[[0, -1]] if is_rising else which
     if ((outside < 0) | (outside >= num_envs)).any():
         first = int(which[np.argmax((which < 0) | (which >= num_envs))])
         raise ValueError(f"env_ids has {first}: there are 0 to {num_envs - 1}.")
     if not is_rising and len(np.unique(which)) < len(which):
-        raise ValueError(f"env_ids names an environment twice: {which.tolist()}. Send one action to each.")
+        raise ValueError(f"env_ids names an environment twice: {quoted(which.tolist())}. Send one action to each.")
     return which.astype(np.int64, copy=False)
 
 
@@ -155,7 +157,7 @@ def reset_mask_of(options: dict[str, Any] | None, num_envs: int) -> np.ndarray |
     if options is None:
         return None
     if not isinstance(options, dict):
-        raise TypeError(f"options={options!r} is not a dict.")
+        raise TypeError(f"options={quoted(options)} is not a dict.")
     if "reset_mask" not in options:
         return None
     mask = options.pop("reset_mask")
@@ -186,9 +188,9 @@ def _number(name: str, value: Any, least: float, most: float) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"options[{name!r}]={value!r} is not a number.") from None
+        raise ValueError(f"options[{name!r}]={quoted(value)} is not a number.") from None
     if not math.isfinite(number):
-        raise ValueError(f"options[{name!r}]={value!r} is not finite.")
+        raise ValueError(f"options[{name!r}]={quoted(value)} is not finite.")
     if not least <= number <= most:
-        raise ValueError(f"options[{name!r}]={value!r} is not from {least:g} to {most:g}.")
+        raise ValueError(f"options[{name!r}]={quoted(value)} is not from {least:g} to {most:g}.")
     return number

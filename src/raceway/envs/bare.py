@@ -1,7 +1,8 @@
-"""The limit that pools are measured against."""
+"""A plain C++ loop over native environments: the limit that the native lane is compared with."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,13 @@ def bare_loop(
     *,
     num_threads: int | None = None,
     seed: int = 0,
+    loop: Callable[..., float] = _core.table_loop,
     **kwargs: Any,
 ) -> float:
-    """Seconds that a plain C++ loop takes for `actions` [T, num_envs, ...]: one thread per CPU, no pool at all."""
+    """Seconds that a plain C++ loop takes for `actions` [T, num_envs, ...]: one thread per CPU, no pool at all.
+
+    loop: the native function that runs it.
+    """
     task = find_task(id)
     given = native_arguments(task, kwargs)
     column = _core.Configurations(task.id, [given]).layout(0)["action"]
@@ -28,4 +33,4 @@ def bare_loop(
     if column["discrete"] and flat.size and not (flat.min() >= 0 and flat.max() < column["n"]):
         raise ValueError(f"actions from {flat.min()} to {flat.max()}: {task.id} takes 0 to {column['n'] - 1}.")
     limit = task.max_episode_steps or 0
-    return _core.bare_loop(task.id, given, limit, num_envs, flat, steps, min(num_threads or 0, num_envs), seed)
+    return loop(task.id, given, limit, num_envs, flat, steps, min(num_threads or 0, num_envs), seed)

@@ -6,7 +6,8 @@ import ast
 import functools
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,8 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import NameNotFound
 
 from raceway import _core
-from raceway.names import did_you_mean
+from raceway.messages import quoted
+from raceway.names import did_you_mean, did_you_mean_id
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,23 @@ def find_task(name: str) -> Task:
         raise TypeError(f"id must be a string such as 'CartPole-v1', not {name!r}.")
     task = tasks().get(name.removeprefix("raceway/"))
     if task is None:
-        hint = did_you_mean(name.removeprefix("raceway/"), tasks())
-        raise NameNotFound(f"No environment {name!r}.{hint} All names: raceway list envs.")
+        raise NameNotFound(no_such_env(name, tasks()))
     return task
+
+
+def no_such_env(name: str, known: Iterable[str] | None = None) -> str:
+    """The message for an unknown id, with the nearest of the `known` ones; None: all native and Gymnasium ids."""
+    if known is None:
+        known = sorted({*tasks(), *(id_ for id_ in gymnasium.registry if "/" not in id_)})
+    hint = did_you_mean_id(name.removeprefix("raceway/"), known)
+    return f"No environment {quoted(name)}.{hint} All native names: raceway list envs."
+
+
+def native_version(name: str) -> str | None:
+    """The native task that is another version of the same id (Ant-v5 for Ant-v3); None if there is none."""
+    base = re.sub(r"-v\d+$", "", name)
+    versions = [each for each in tasks() if re.sub(r"-v\d+$", "", each) == base]
+    return versions[-1] if versions and name not in versions else None
 
 
 def native_arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +148,7 @@ def _unknown(task: Task, name: Any) -> str:
     hint = did_you_mean(str(name), (*task.kinds, *task.picture_arguments))
     known = ", ".join(f"{each}={task.defaults[each]}" for each in task.kinds) or "none"
     pictures = f"; for pictures {', '.join(task.picture_arguments)}" if task.picture_arguments else ""
-    return f"{task.id} takes no keyword argument {name!r}.{hint} It takes: {known}{pictures}."
+    return f"{task.id} takes no keyword argument {quoted(name)}.{hint} It takes: {known}{pictures}."
 
 
 def _random_map() -> list[str]:
@@ -145,24 +161,28 @@ def flag(name: str, value: Any) -> bool:
     """`value` as a bool, if it is one or 0 or 1."""
     if isinstance(value, (bool, np.bool_)) or (isinstance(value, (int, np.integer)) and value in (0, 1)):
         return bool(value)
-    raise TypeError(f"{name}={value!r} is not a flag. Use True or False.")
+    raise TypeError(f"{name}={quoted(value)} is not a flag. Use True or False.")
+
+
+MOST_WORKERS = 4096
+"""Threads or processes of one pool."""
 
 
 def positive(name: str, value: Any, most: int = 2**31 - 1) -> int:
     """`value` as an int from 1 to `most`."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} is not a whole number. Use one from 1 up.")
+        raise TypeError(f"{name}={quoted(value)} is not a whole number. Use one from 1 up.")
     if not 1 <= value <= most:
-        raise ValueError(f"{name}={value} is out of range. Use a number from 1 to {most}.")
+        raise ValueError(f"{name}={quoted(value)} is out of range. Use a number from 1 to {most}.")
     return int(value)
 
 
 def integer(name: str, value: Any) -> int:
     """`value` as an int, if it is a whole number."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} is not a whole number.")
+        raise TypeError(f"{name}={quoted(value)} is not a whole number.")
     if abs(int(value)) >= 2**63:
-        raise ValueError(f"{name}={value!r} is too large.")
+        raise ValueError(f"{name}={quoted(value)} is too large.")
     return int(value)
 
 
@@ -171,7 +191,7 @@ def real(name: str, value: Any) -> float:
     number = _bound(name, value)
     if math.isfinite(number):
         return number
-    raise ValueError(f"{name}={value!r} is not finite, or too large.")
+    raise ValueError(f"{name}={quoted(value)} is not finite, or too large.")
 
 
 def _bound(name: str, value: Any) -> float:
@@ -182,25 +202,25 @@ def _bound(name: str, value: Any) -> float:
             number = math.inf if value > 0 else -math.inf
         if not math.isnan(number):
             return number
-    raise TypeError(f"{name}={value!r} is not a number.")
+    raise TypeError(f"{name}={quoted(value)} is not a number.")
 
 
 def _reals(name: str, value: Any) -> list[float]:
     if is_sequence(value):
         return [_bound(name, each) for each in value]
-    raise TypeError(f"{name}={value!r} is not a sequence of numbers.")
+    raise TypeError(f"{name}={quoted(value)} is not a sequence of numbers.")
 
 
 def _ranges(name: str, value: Any) -> dict[str, list[float]]:
     if not isinstance(value, Mapping) or not all(isinstance(each, str) and each.isprintable() for each in value):
-        raise TypeError(f"{name}={value!r} is not a dict with names as keys.")
+        raise TypeError(f"{name}={quoted(value)} is not a dict with names as keys.")
     return {each: _range(f"{name}[{each!r}]", bounds) for each, bounds in value.items()}
 
 
 def _range(name: str, value: Any) -> list[float]:
     bounds = _reals(name, value) if is_sequence(value) else [_bound(name, value)] * 2
     if len(bounds) != 2 or bounds[0] > bounds[1]:
-        raise ValueError(f"{name}={value!r} is not a number or a pair (lowest, highest).")
+        raise ValueError(f"{name}={quoted(value)} is not a number or a pair (lowest, highest).")
     return bounds
 
 
@@ -213,7 +233,7 @@ def text(name: str, value: Any) -> str:
     """`value`, if it is a string."""
     if isinstance(value, str):
         return value
-    raise TypeError(f"{name}={value!r} is not a string.")
+    raise TypeError(f"{name}={quoted(value)} is not a string.")
 
 
 def _file(name: str, value: Any) -> str:
@@ -222,7 +242,7 @@ def _file(name: str, value: Any) -> str:
     if not path.startswith((".", "/")) and os.path.isfile(own := os.path.join(_ASSETS, path)):
         path = own
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"{name}={value!r}: there is no file {os.path.abspath(path)}.")
+        raise FileNotFoundError(f"{name}={quoted(value)}: there is no file {os.path.abspath(path)}.")
     return os.path.abspath(path)
 
 
@@ -235,7 +255,7 @@ def _lines(name: str, value: Any) -> str:
         value = ["".join(each.decode() if isinstance(each, bytes) else str(each) for each in row) for row in value]
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and all(isinstance(v, str) for v in value):
         return "\n".join(value)
-    raise TypeError(f"{name}={value!r} is not a list of strings.")
+    raise TypeError(f"{name}={quoted(value)} is not a list of strings.")
 
 
 _CONVERSIONS: Mapping[str, Callable[[str, Any], Any]] = {

@@ -17,13 +17,16 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from raceway import _core
+from raceway.cache import is_private, private_folder
 from raceway.envs.compile_errors import complaint, shown
-from raceway.errors import NativeEnvError
-from raceway.report.system import cache_home
+from raceway.errors import NativeEnvError, RunFolderError
+from raceway.files import open_to_append, read_json, read_whole, sync, write_json
 
 # Those of the built-in tasks (CMakeLists.txt says why). Nothing but the one symbol is seen from outside, or an
 # environment that was changed would be given functions of the one before.
@@ -34,24 +37,37 @@ FLAGS = (
 _KEPT = 100
 """How many libraries are kept; the ones that nobody has used for longest go."""
 _ATTEMPTS = 5
+_LARGEST = 1 << 28
+"""Bytes of a file that is read: a header, or a library."""
 _COMPILERS = ("c++", "g++", "clang++")
 
 
-def compiled(header: Path) -> Path:
+class Library(NamedTuple):
+    """What became of a header."""
+
+    path: Path
+    is_new: bool
+    """Whether it was compiled just now, and not found in the cache."""
+
+
+def compiled(header: Path, *, anew: bool = False) -> Library:
     """The library of a header, which an absolute path leads to. It is compiled if no such library is there yet.
 
-    What decides is the content of the header and of what it includes, raceway's headers, the compiler and the flags.
+    What decides is the content of the header and of what it includes, raceway's headers, the compiler and the flags. A
+    library in the cache that is not the one that was made is made again, and so is any with `anew`.
     """
     compiler = find_compiler()
     # The lock and the log are the header's; what is compiled is that of its content too.
     own = cache_directory() / f"{header.stem}-{hashlib.sha256(os.fsencode(header)).hexdigest()[:8]}"
     for _ in range(_ATTEMPTS):
         entry = own.with_name(f"{own.name}-{_key(header, compiler)[:24]}")
-        if (library := _hit(entry)) is not None:
-            return library
+        if not anew and (there := _hit(entry)) is not None:
+            return Library(there, is_new=False)
         try:
             with _locked(own.with_name(f"{own.name}.lock")):
-                library = _hit(entry) or _compile(header, compiler, entry, log=own.with_name(f"{own.name}.log"))
+                if not anew and (there := _hit(entry)) is not None:  # somebody else was quicker
+                    return Library(there, is_new=False)
+                library = _compile(header, compiler, entry, log=own.with_name(f"{own.name}.log"))
         except OSError as error:
             raise NativeEnvError(
                 f"{shown(header)} cannot be compiled in {own.parent}: {error.strerror}. Name another place: "
@@ -59,14 +75,15 @@ def compiled(header: Path) -> Path:
             ) from None
         if library is not None:
             _prune(own.parent)
-            return library
+            return Library(library, is_new=True)
     raise NativeEnvError(f"{shown(header)}, or what it includes, is changed again and again while it is compiled.")
 
 
 def includes_of(library: Path) -> dict[str, str]:
     """The files of the user's own that a library was made of beside its header, and the digest of what each said."""
     entry = library.with_name(library.name.rpartition("-")[0])
-    return _record(entry).get(library.name, {})
+    made = _record(entry).get(library.name)
+    return {} if made is None else dict(made.includes)
 
 
 def include_directory() -> Path:
@@ -88,13 +105,8 @@ def find_compiler() -> tuple[str, ...]:
 
 
 def cache_directory() -> Path:
-    """Where libraries are kept: in the cache, or where that cannot be written to, as long as this process lives."""
-    with contextlib.suppress(OSError, RuntimeError):  # also: no home at all
-        place = cache_home() / "native"
-        place.mkdir(parents=True, exist_ok=True)
-        if os.access(place, os.W_OK | os.X_OK):
-            return place
-    return _passing_directory()
+    """Where libraries are kept: in the cache, or where there is none of this user's own, while this process lives."""
+    return private_folder("native") or _passing_directory()
 
 
 @functools.cache
@@ -105,7 +117,8 @@ def _passing_directory() -> Path:
 
 
 def _key(header: Path, compiler: Sequence[str]) -> str:
-    parts = [str(header), _digest(header), _version(tuple(compiler)), *_flags(), _own_headers(), platform.machine()]
+    machine = [platform.machine(), *platform.libc_ver()]
+    parts = [str(header), _digest(header), _version(tuple(compiler)), *_flags(), _own_headers(), *machine]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -130,29 +143,59 @@ def _own_headers() -> str:
 
 def _digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise NativeEnvError(f"{path} cannot be read: {error.strerror}.") from None
+        return hashlib.sha256(read_whole(path, _LARGEST)).hexdigest()
+    except RunFolderError as error:
+        raise NativeEnvError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A library as it was made: what is not so any more is not used."""
+
+    sha256: str
+    includes: Mapping[str, str]
+    """The files of the user's own that it was made of beside the header, with the digest of what each said."""
+
+    @classmethod
+    def of(cls, told: Any) -> _Made | None:
+        """As a record has it; None if it is not one."""
+        if not isinstance(told, dict) or not isinstance(told.get("sha256"), str):
+            return None
+        includes = told.get("includes")
+        if not isinstance(includes, dict) or not all(isinstance(digest, str) for digest in includes.values()):
+            return None
+        return cls(told["sha256"], includes)
 
 
 def _hit(entry: Path) -> Path | None:
-    """The library that was made from these very files, if it is there."""
-    for name, includes in _record(entry).items():
+    """The library that was made from these very files, if it is there as it was made."""
+    for name, made in _record(entry).items():
         library = entry.with_name(name)
         with contextlib.suppress(OSError, NativeEnvError):  # something is not there any more
-            if all(_digest(Path(path)) == digest for path, digest in includes.items()):
+            is_current = all(_digest(Path(path)) == digest for path, digest in made.includes.items())
+            if is_current and is_private(library) and _digest(library) == made.sha256:
                 os.utime(library)  # it is of use
                 return library
     return None
 
 
-def _record(entry: Path) -> dict[str, dict[str, str]]:
-    """The libraries that were made from one header, and the content of what it included then."""
-    try:
-        record = json.loads(entry.with_name(f"{entry.name}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+def _record(entry: Path) -> dict[str, _Made]:
+    """The libraries that were made from one header. What is no such record is as good as none."""
+    path = entry.with_name(f"{entry.name}.json")
+    if not is_private(path):
         return {}
-    return record if isinstance(record, dict) else {}
+    try:
+        told = read_json(path)
+    except RunFolderError:
+        return {}
+    found = {name: _Made.of(each) for name, each in told.items()} if isinstance(told, dict) else {}
+    return {
+        name: made for name, made in found.items() if made is not None and name == _library_name(entry, made.includes)
+    }
+
+
+def _library_name(entry: Path, includes: Mapping[str, str]) -> str:
+    return f"{entry.name}-{hashlib.sha256(json.dumps(includes).encode()).hexdigest()[:16]}.so"
 
 
 def _compile(header: Path, compiler: Sequence[str], entry: Path, log: Path) -> Path | None:
@@ -173,11 +216,13 @@ def _compile(header: Path, compiler: Sequence[str], entry: Path, log: Path) -> P
         includes = {str(path): _digest(path) for path in files}
         if any(started <= path.stat().st_mtime <= time.time() for path in (header, *files)):
             return None
-        library = entry.with_name(f"{entry.name}-{hashlib.sha256(json.dumps(includes).encode()).hexdigest()[:16]}.so")
+        library = entry.with_name(_library_name(entry, includes))
+        made.chmod(0o600)
+        sync(made)  # or a power cut could leave an empty library under its name
+        record = {**_record(entry), library.name: _Made(_digest(made), includes)}
         made.replace(library)
-        record = Path(aside) / "record"
-        record.write_text(json.dumps({**_record(entry), library.name: includes}), encoding="utf-8")
-        record.replace(entry.with_name(f"{entry.name}.json"))
+    told = {name: asdict(each) for name, each in record.items()}
+    write_json(entry.with_name(f"{entry.name}.json"), told, mode=0o600)
     return library
 
 
@@ -192,7 +237,7 @@ def _included(rule: str, header: Path) -> list[Path]:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """One at a time: others wait, and find what was made. A process that dies lets go."""
-    with open(path, "ab") as file:
+    with open_to_append(path) as file:
         with contextlib.suppress(OSError):  # a file system without locks: then some is made twice
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

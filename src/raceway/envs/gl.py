@@ -28,6 +28,7 @@ _LIBRARIES = {
     "osmesa": "apt install libosmesa6",
     "glfw": "it needs a screen: set DISPLAY, or unset MUJOCO_GL",
 }
+_SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer", "osmesa", "offscreen")
 _PACKAGES = "pip install 'raceway[render]'"
 
 
@@ -160,6 +161,16 @@ def make_context() -> Any:
             return context
     asked = f" with MUJOCO_GL={os.environ['MUJOCO_GL']}" if os.environ.get("MUJOCO_GL") else ""
     raise unavailable(f"no picture can be drawn: OpenGL cannot be used{asked}", failures)
+
+
+def software() -> str:
+    """What the CPU draws with in the current context, as OpenGL names it; empty if a GPU draws, or it does not tell."""
+    try:
+        opengl = importlib.import_module("OpenGL.GL")
+        name = str((opengl.glGetString(opengl.GL_RENDERER) or b"").decode(errors="replace"))
+    except Exception:  # whatever a driver or PyOpenGL has against it: pictures are drawn all the same
+        return ""
+    return name if any(each in name.lower() for each in _SOFTWARE) else ""
 
 
 def free_context(context: Any) -> None:

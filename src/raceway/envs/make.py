@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
+from gymnasium.error import NameNotFound
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from raceway.envs import user_native
-from raceway.envs.catalog import find_task, tasks
+from raceway.envs.catalog import no_such_env, tasks
 from raceway.envs.native import NativePool
+from raceway.envs.packages import refuse_elsewhere
 from raceway.names import did_you_mean
 
 LANES = ("native", "process", "inline")
@@ -89,7 +91,8 @@ def make(
     if lane == "native" and native is None and not isinstance(id, str):
         raise ValueError(f"lane='native' runs environments written in C++, not {id!r}. Use 'process' or 'inline'.")
     if native is None and isinstance(id, str) and ":" not in id and id not in gymnasium.registry:
-        find_task(id)  # which says what there is
+        refuse_elsewhere(id)
+        raise NameNotFound(no_such_env(id))
     if lane == "native" or (lane == "auto" and native is not None):
         if native is not None:
             _check_native(native, faults)

@@ -21,10 +21,16 @@ from raceway.envs.arguments import (
     seed_list,
     timeout_of,
 )
-from raceway.envs.catalog import find_task, flag, positive
+from raceway.envs.catalog import MOST_WORKERS, find_task, flag, positive
 from raceway.envs.render import GymnasiumRenderer, OwnRenderer, Renderer
 from raceway.envs.render_mujoco import MujocoRenderer
-from raceway.envs.spaces import difference_of, observation_space_of, space_of
+from raceway.envs.spaces import bytes_of, difference_of, observation_space_of, space_of
+from raceway.memory import require_memory
+
+_LEAST_BYTES = 200
+"""What any environment takes: its generator, its counts, its entries in lists."""
+_COPIES = 8
+"""How often an environment's numbers are there: its own, rows of several steps, the bounds of its spaces."""
 
 
 class NativePool(VectorEnv):
@@ -60,12 +66,12 @@ class NativePool(VectorEnv):
         env_kwargs: Sequence[Mapping[str, Any]] | None,
         **kwargs: Any,
     ) -> None:
-        task = find_task(id)
+        task = self._task = find_task(id)
         mode = autoreset_mode(autoreset)
         self.num_envs = positive("num_envs", num_envs)
+        self._check_memory(_LEAST_BYTES)
         self.batch_size = positive("batch_size", batch_size if batch_size is not None else num_envs, num_envs)
         arguments = env_arguments(task, self.num_envs, max_episode_steps, kwargs, env_kwargs)
-        self._task = task
         self._arguments = arguments
         configurations = _core.Configurations(task.id, arguments.distinct)
         self._describe_spaces(configurations, arguments)
@@ -78,7 +84,7 @@ class NativePool(VectorEnv):
             arguments.limits,
             {
                 "batch_size": self.batch_size,
-                "num_workers": positive("num_workers", num_workers) if num_workers is not None else 0,
+                "num_workers": positive("num_workers", num_workers, MOST_WORKERS) if num_workers is not None else 0,
                 "autoreset": list(AutoresetMode).index(mode),
                 "record_episodes": flag("record_episodes", record_episodes),
                 "pin": flag("pin", pin),
@@ -92,6 +98,10 @@ class NativePool(VectorEnv):
         self._tells_ends = mode == AutoresetMode.SAME_STEP or record_episodes
         self._pool.seed(seed_list(seed if seed is not None else secrets.randbits(127), self.num_envs))
 
+    def _check_memory(self, bytes_each: int) -> None:
+        what = f"num_envs={self.num_envs} environments of {self._task.id}"
+        require_memory(self.num_envs * bytes_each, what, "Use fewer.")
+
     def _describe_spaces(self, configurations: _core.Configurations, arguments: EnvArguments) -> None:
         self._layout = configurations.layout(0)
         self.single_observation_space = observation_space_of(self._layout)
@@ -103,6 +113,8 @@ class NativePool(VectorEnv):
                     f"environment {arguments.which.index(index)} has another {what} than environment 0 ({how}): in one "
                     "pool they must be equal. Make a pool for each."
                 )
+        columns = [*self._layout["observation"], self._layout["action"], *self._layout["info"], *self._layout["state"]]
+        self._check_memory(_LEAST_BYTES + _COPIES * sum(map(bytes_of, columns)))
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._scalar_obs = all(column["discrete"] for column in self._layout["observation"])
@@ -184,6 +196,15 @@ class NativePool(VectorEnv):
             return None
         return self._renderer.draw(self.state())
 
+    def prefer_drafts(self) -> None:
+        """Pictures may be coarser than Gymnasium's where drawing takes long: MuJoCo tasks, where the CPU draws."""
+        self._renderer.is_draft = True
+
+    @property
+    def coarse_by(self) -> str:
+        """What OpenGL calls the software that drew coarser pictures; empty if they are as Gymnasium's."""
+        return self._renderer.coarse_by
+
     @property
     def faults(self) -> np.ndarray:
         """How many episodes of each environment ended because a step could not be computed (`infos["fault"]`)."""
@@ -193,6 +214,11 @@ class NativePool(VectorEnv):
     def task_id(self) -> str:
         """The task's name, without a namespace."""
         return self._task.id
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the task is one of Raceway's own, not a user's."""
+        return self._task.is_built_in
 
     @property
     def native(self) -> _core.Pool:

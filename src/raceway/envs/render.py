@@ -29,6 +29,10 @@ class Renderer(abc.ABC):
                 "wrap the pool in gymnasium.wrappers.vector.HumanRendering."
             )
         self.metadata: dict[str, Any] = {"render_modes": list(modes), "render_fps": fps}
+        self.is_draft = False
+        """Whether pictures may be coarser than Gymnasium's where drawing them would take long."""
+        self.coarse_by = ""
+        """What they were drawn by, if they are coarser."""
         self._task_id = task_id
         self._mode = render_mode
 

@@ -16,6 +16,8 @@ from raceway.envs.render import Renderer, class_of, rows_of
 from raceway.envs.replay import Replay, import_mujoco
 from raceway.names import did_you_mean
 
+_COARSE_SHADOWS = 2048
+"""Width of the shadow map of a draft. MuJoCo's own is 4096, which takes most of the time where the CPU draws."""
 MODES = ("rgb_array", "depth_array", "rgbd_tuple")
 
 
@@ -62,7 +64,9 @@ class MujocoRenderer(Renderer):
             model = self._replay(path).model
             number = camera_number(self._task.id, model, picture)
             camera = self._camera if picture.tasks_own_camera else picture.camera
-            self._canvases[path, picture] = Canvas(model, picture, number, camera or ())
+            canvas = Canvas(model, picture, number, camera or (), self.is_draft)
+            self._canvases[path, picture] = canvas
+            self.coarse_by = canvas.coarse_by
         return self._canvases[path, picture]
 
     def _replay(self, path: str) -> Replay:
@@ -82,7 +86,8 @@ class MujocoRenderer(Renderer):
 class Canvas:
     """Draws one model in one way. Made, used and freed in the thread for OpenGL."""
 
-    def __init__(self, model: Any, picture: Picture, camera_id: int, camera: Camera) -> None:
+    def __init__(self, model: Any, picture: Picture, camera_id: int, camera: Camera, is_draft: bool = False) -> None:
+        """`is_draft`: coarser where the CPU draws, which takes a third of the time."""
         self._mujoco = mujoco = import_mujoco()
         self._model = model
         self._picture = picture
@@ -94,6 +99,8 @@ class Canvas:
         self._looks_anywhere = "lookat" not in dict(camera)
         self._viewport = mujoco.MjrRect(0, 0, picture.width, picture.height)
         self._gl = gl.make_context()
+        self.coarse_by = gl.software() if is_draft else ""
+        """What draws, if it is drawn coarsely."""
         try:
             self._context = self._sized_context()
         except Exception:
@@ -111,9 +118,12 @@ class Canvas:
         return placed
 
     def _sized_context(self) -> Any:
-        mujoco, picture, size = self._mujoco, self._picture, self._model.vis.global_
-        own = size.offwidth, size.offheight
+        mujoco, picture = self._mujoco, self._picture
+        size, quality = self._model.vis.global_, self._model.vis.quality
+        own, fine = (size.offwidth, size.offheight), (quality.shadowsize, quality.offsamples)
         size.offwidth, size.offheight = max(own[0], picture.width), max(own[1], picture.height)
+        if self.coarse_by:
+            quality.shadowsize, quality.offsamples = min(fine[0], _COARSE_SHADOWS), 0
         try:
             context = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_150)
         except mujoco.FatalError as error:
@@ -122,6 +132,7 @@ class Canvas:
             ) from error
         finally:
             size.offwidth, size.offheight = own
+            quality.shadowsize, quality.offsamples = fine
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
         return context
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,11 @@ def space_of(column: Mapping[str, Any]) -> Space:
     dtype = np.dtype(column["dtype"])
     low, high = (np.array(column[end], dtype=dtype).reshape(column["shape"]) for end in ("low", "high"))
     return spaces.Box(low, high, dtype=dtype.type)
+
+
+def bytes_of(column: Mapping[str, Any]) -> int:
+    """Of one environment's entry in a column."""
+    return math.prod(column["shape"]) * np.dtype(column["dtype"]).itemsize
 
 
 def observation_space_of(layout: Mapping[str, Any]) -> Space:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import gymnasium
 
@@ -16,11 +17,15 @@ from raceway import _core
 from raceway.envs.catalog import tasks
 from raceway.envs.compile_errors import shown
 from raceway.envs.registration import register_all
-from raceway.errors import NativeEnvError
+from raceway.errors import NativeEnvError, RunFolderError
+from raceway.files import read_whole
+
+if TYPE_CHECKING:
+    from raceway.envs.compiler import Library
 
 _SUFFIXES = (".hpp", ".so")
-_LARGEST = 1 << 26
-"""Bytes: no header comes near."""
+_LARGEST = 1 << 28
+"""Bytes of a library; no header comes near."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +55,28 @@ def load_native(path: str | os.PathLike[str]) -> str:
         raise NativeEnvError(f"There is no file {source}.")
     if source.suffix not in _SUFFIXES:
         raise NativeEnvError(f"{shown(source)} is neither a C++ header (.hpp) nor a library made of one (.so).")
-    library = _compiled(source) if source.suffix == ".hpp" else source
-    with _lock:
-        return _known(source, library)
+    if source.suffix == ".so":
+        with _lock:
+            return _known(source, source)
+    library, is_new = _compiled(source)
+    try:
+        with _lock:
+            return _known(source, library)
+    except _UnusableError:
+        if is_new:
+            raise
+    with _lock:  # the library in the cache may be to blame, and not the header
+        return _known(source, _compiled(source, anew=True).path)
 
 
-def _compiled(header: Path) -> Path:
+class _UnusableError(NativeEnvError):
+    """A library that cannot be opened, or has no environment of this version in it."""
+
+
+def _compiled(header: Path, *, anew: bool = False) -> Library:
     from raceway.envs.compiler import compiled  # with all that this needs, which few have use for
 
-    return compiled(header)
+    return compiled(header, anew=anew)
 
 
 def resolve(target: object) -> str | None:
@@ -91,20 +109,32 @@ def fingerprint(target: str) -> str | None:
     """
     if not is_path(target) or not Path(target).is_file():
         return None
-    with open(target, "rb") as file:
-        whole = hashlib.sha256(file.read(_LARGEST))
-    for digest in sorted(_included(Path(os.path.abspath(target)))):
+    whole = hashlib.sha256(_content(Path(target)))
+    for digest in sorted(_included(Path(os.path.abspath(target))).values()):
         whole.update(digest.encode())
     return whole.hexdigest()[:16]
 
 
-def _included(header: Path) -> list[str]:
-    """The digests of what is compiled with a header; none unless it is loaded, for nothing else may be compiled."""
+def sources_of(target: str | os.PathLike[str]) -> list[Path]:
+    """The files of the user's own that are compiled with a header, itself last; those it includes if it is loaded."""
+    header = Path(os.path.abspath(target))
+    return [*map(Path, _included(header)), header] if header.is_file() else []
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_whole(path, _LARGEST)
+    except RunFolderError as error:
+        raise NativeEnvError(str(error)) from None
+
+
+def _included(header: Path) -> dict[str, str]:
+    """What is compiled with a header, and its digests; none unless it is loaded, for nothing else may be compiled."""
     if header.suffix != ".hpp" or all(loaded.source != header for loaded in _loaded.values()):
-        return []
+        return {}
     from raceway.envs.compiler import includes_of
 
-    return list(includes_of(_compiled(header)).values())
+    return includes_of(_compiled(header).path)
 
 
 def _known(source: Path, library: Path) -> str:
@@ -113,12 +143,13 @@ def _known(source: Path, library: Path) -> str:
             return id_
     if library == source:
         _check_unchanged(library)
+    told = shlex.quote(shown(source))
     try:
-        id_ = _core.describe_library(str(library))["id"]
+        id_ = _core.describe_library(str(library), told)["id"]
     except ValueError as error:
-        raise NativeEnvError(_refusal(source, str(error).replace(str(library), shown(source)))) from None
+        raise _UnusableError(_refusal(source, str(error).replace(str(library), shown(source)))) from None
     _check_id(id_, source)
-    _core.add_library(str(library))
+    _core.add_library(str(library), told)
     _loaded[id_] = _Loaded(source, library)
     tasks.cache_clear()
     gymnasium.registry.pop(f"raceway/{id_}", None)
@@ -127,7 +158,7 @@ def _known(source: Path, library: Path) -> str:
 
 
 def _check_unchanged(library: Path) -> None:
-    digest = hashlib.sha256(library.read_bytes()).hexdigest()
+    digest = hashlib.sha256(_content(library)).hexdigest()
     if _opened.setdefault(library, digest) != digest:
         raise NativeEnvError(
             f"{shown(library)} is another library than the one that was loaded before. Start Python again to have it, "

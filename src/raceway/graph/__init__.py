@@ -1,6 +1,7 @@
 """A run is a graph: reactors with typed ports, connected by channels that are fixed before it starts."""
 
 from raceway.graph.errors import GraphError, PlaceLostError, ReactionError, StuckError
+from raceway.graph.losses import Loss
 from raceway.graph.places import Place, Processes, Threads
 from raceway.graph.ports import Effect, Input, Inputs, Output, Timer, shutdown, startup
 from raceway.graph.program import Program
@@ -13,6 +14,7 @@ __all__ = [
     "GraphError",
     "Input",
     "Inputs",
+    "Loss",
     "Outcome",
     "Output",
     "Place",

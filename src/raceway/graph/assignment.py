@@ -1,4 +1,4 @@
-"""What a worker process is told to do."""
+"""Where a run begins, and what a worker process is told to do."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from raceway.graph.plan import Plan
 from raceway.graph.reactor import Reactor
 from raceway.graph.settings import Settings
 from raceway.graph.values import Plain
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a run begins: at the beginning, or after a snapshot."""
+
+    rounds: list[int]
+    values: dict[int, list[Any]]
+    states: dict[int, Plain]
+    stops: dict[int, int]
+    """By member: the last round of the run, if it has said so before."""
 
 
 @dataclass(frozen=True)
@@ -24,3 +35,5 @@ class Assignment:
     threads: int
     limit: int | None
     stops: dict[int, int]
+    is_again: bool = False
+    """Whether it takes the place of a process that was lost."""

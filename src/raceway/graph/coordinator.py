@@ -9,8 +9,9 @@ from typing import Any
 
 from raceway._core import Bell
 from raceway.graph import messages
-from raceway.graph.cuts import AT_END, Part
-from raceway.graph.errors import RemoteTracebackError
+from raceway.graph.cuts import AT_END, KEPT, Part
+from raceway.graph.errors import ReactionError, RemoteTracebackError
+from raceway.graph.losses import Expendables
 from raceway.graph.node import ENDLESS
 from raceway.graph.plan import Plan
 from raceway.graph.scheduler import Scheduler
@@ -28,10 +29,21 @@ class Failure:
     error: BaseException
 
 
+def as_error(failure: Failure) -> BaseException:
+    """What a run raises that has failed like this."""
+    if not failure.where or isinstance(failure.error, KeyboardInterrupt):
+        return failure.error
+    when = "at startup" if failure.round is None else f"in round {failure.round}"
+    what = f"{type(failure.error).__name__}: {failure.error}"
+    error = ReactionError(f"{failure.where} failed {when}: {what}")
+    error.__cause__ = failure.error
+    return error
+
+
 class Coordinator:
     """Hears from all hosts, under the lock of host 0, and tells the main thread what there is to do for it."""
 
-    def __init__(self, plan: Plan, settings: Settings) -> None:
+    def __init__(self, plan: Plan, settings: Settings, expendables: Expendables) -> None:
         self.bell = Bell()
         """For the main thread."""
         self.failure: Failure | None = None
@@ -45,6 +57,7 @@ class Coordinator:
         self.is_finished = False
         self._plan = plan
         self._settings = settings
+        self._expendables = expendables
         self._scheduler: Scheduler | None = None
         self._leading = set(plan.leading)
         self._ended: set[int] = set()
@@ -67,13 +80,13 @@ class Coordinator:
         for member in stops:
             self.stopped(self._plan.domains[member])
         if self._settings.snapshot_at_end:
-            for domain in set(self._plan.domains):
+            for domain in self._plan.needed_domains:
                 self._tell_owner(domain, messages.MARK, domain, ENDLESS, AT_END)
             self._parts[AT_END] = {}
 
     def stop(self) -> None:
         """Ends the run as soon as all can end at the same round."""
-        self._wind_up(set(self._plan.domains))
+        self._wind_up(self._plan.needed_domains)
 
     def abort(self) -> None:
         """Lets nothing begin any more, if the run is not finished."""
@@ -82,7 +95,7 @@ class Coordinator:
 
     def request_cut(self) -> int:
         self._cuts -= 1
-        for domain in set(self._plan.domains):
+        for domain in self._plan.needed_domains:
             self._tell_owner(domain, messages.CHOOSE_CUT, domain, self._cuts)
         self._parts[self._cuts] = {}
         return self._cuts
@@ -91,20 +104,23 @@ class Coordinator:
 
     def ready_to_begin(self, host: int) -> None:
         self.ready.add(host)
+        self._expendables.welcome(host, self.scheduler)
         self.bell.ring()
 
     def ended(self, member: int) -> None:
         self._ended.add(member)
         if self._leading and self._leading <= self._ended:
-            self._wind_up(set(self._plan.domains) - self._plan.leaders)
+            self._wind_up(self._plan.needed_domains - self._plan.leaders)
         self._finish_if_done()
 
     def stopped(self, domain: int) -> None:
         self.is_stopping = True
-        self._wind_up(set(self._plan.domains) - {domain})
+        self._wind_up(self._plan.needed_domains - {domain})
 
-    def failed(self, where: str, round_: int | None, error: BaseException, traceback: str = "") -> None:
-        if self.failure is None:
+    def failed(self, where: str, round_: int | None, error: BaseException, traceback: str = "", host: int = 0) -> None:
+        if host in self._expendables.hosts and self.scheduler.has_begun:
+            self._expendables.leave_out(host, str(as_error(Failure(where, round_, error))))
+        elif self.failure is None:
             if traceback:
                 error.__cause__ = RemoteTracebackError(traceback)
             self.failure = Failure(where, round_, error)
@@ -112,15 +128,19 @@ class Coordinator:
         self.bell.ring()
 
     def cut(self, part: Part) -> None:
+        if part.cut == KEPT:
+            self._expendables.keep(part)
+            return
         if part.cut >= 0 and not self._parts[part.cut]:
             # Taken every so many rounds: the others are not told by a count of rounds of their own.
-            for domain in set(self._plan.domains) - {self._plan.domains[part.member]}:
+            for domain in self._plan.needed_domains - {self._plan.domains[part.member]}:
                 self._tell_owner(domain, messages.CHOOSE_CUT, domain, part.cut)
         parts = self._parts[part.cut]
         parts[part.member] = part
-        if len(parts) == len(self._plan.members):
+        if len(parts) == len(self._plan.needed):
             del self._parts[part.cut]
-            self.snapshots.append((part.cut, assemble(self._plan, parts)))
+            whole = parts | self._expendables.parts(self.scheduler)
+            self.snapshots.append((part.cut, assemble(self._plan, whole)))
             self.bell.ring()
             self._finish_if_done()
 
@@ -132,12 +152,12 @@ class Coordinator:
         self.bell.ring()
 
     def _finish_if_done(self) -> None:
-        if len(self._ended) == len(self._plan.members) and not self._parts and not self.is_finished:
+        if self._ended >= self._plan.needed and not self._parts and not self.is_finished:
             self.is_finished = True
             self._tell_all(messages.FINISH)
             self.bell.ring()
 
-    def _wind_up(self, domains: set[int]) -> None:
+    def _wind_up(self, domains: Collection[int]) -> None:
         for domain in sorted(domains):
             self._tell_owner(domain, messages.WIND_UP, domain)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from raceway.graph.values import Plain
 
+KEPT = -(1 << 62)
+"""The name of parts that belong to no snapshot: what is kept of a reactor in case its process is lost."""
 AT_END = -1
 """The name of the cut at the end of a run. Those that are taken every so many rounds are named by their round."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from raceway.graph.cuts import KEPT
 from raceway.graph.node import ENDLESS, Node
 from raceway.graph.plan import Plan
 
@@ -15,7 +16,7 @@ class Horizon:
     def __init__(self, plan: Plan, nodes: Mapping[int, Node], snapshot_every: int | None) -> None:
         self._plan = plan
         self._every = snapshot_every
-        self.has_cuts = snapshot_every is not None
+        self.has_cuts = snapshot_every is not None or any(node.is_expendable for node in nodes.values())
         """Whether it is worth asking for them."""
         self._nodes: dict[int, list[Node]] = defaultdict(list)
         for node in nodes.values():
@@ -74,6 +75,8 @@ class Horizon:
 
     def due_cuts(self, node: Node) -> list[int]:
         """The cuts after the round that it has just passed. Those that lie beyond the end are taken at the end."""
+        if node.is_expendable:  # snapshots do not wait for it, and take what is kept of it instead
+            return [KEPT] if node.has_told else []
         passed = node.round - 1
         is_last = passed == node.last_round
         marks = self._marks.get(node.domain, {})
@@ -85,6 +88,9 @@ class Horizon:
 
     def take(self, node: Node, cut: int) -> None:
         """Remembers that a part was given, until all here have given theirs."""
+        if cut == KEPT:
+            node.has_told = False
+            return
         if cut not in self._marks[node.domain]:
             node.last_regular_cut = cut
             return

@@ -227,6 +227,7 @@ class Host:
         """Makes a value fit to be read by others, where they can read it: outside the lock, since it may be large."""
         outlet, value = step.outlet(effect, node.round)
         outlet.written = node.round
+        node.has_told |= node.is_expendable and bool(outlet.away)
         value = seal(value)
         letter = None
         if outlet.hosts and self._post is not None:

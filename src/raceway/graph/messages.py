@@ -30,6 +30,8 @@ class Post:
         self.exchange = exchange
         self._kept: dict[int, deque[Any]] = {host: deque() for host in range(exchange.hosts)}
         self.is_behind = False
+        self.silenced: set[int] = set()
+        """Lost processes: nothing is sent to them until they are back."""
         self.perturb: Callable[[str], None] | None = None
 
     def write(self, message: tuple[Any, ...], readers: int) -> Any:
@@ -45,7 +47,13 @@ class Post:
             self.is_behind = True
 
     def tell(self, host: int, message: tuple[Any, ...]) -> None:
-        self.send(host, self.write(message, 1))
+        if host not in self.silenced:
+            self.send(host, self.write(message, 1))
+
+    def silence(self, host: int) -> None:
+        """Sends nothing to a process that is lost, not even what was kept for it."""
+        self.silenced.add(host)
+        self._kept[host].clear()
 
     def tell_others(self, message: tuple[Any, ...]) -> None:
         for host in range(self.exchange.hosts):

@@ -121,6 +121,9 @@ class Node:
     is_begun: bool = False
     """Its startup reactions have begun, so its shutdown reactions have to run."""
     has_ended: bool = False
+    is_expendable: bool = False
+    has_told: bool = False
+    """It is expendable and has written for another process, which its state has to be kept for."""
     first_round: int = 0
     stops_at: int | None = None
     """The last round of the run, if one of its reactions has asked for an end."""

@@ -29,6 +29,10 @@ class Place(Protocol):
         """Threads of each."""
 
     @property
+    def restarts(self) -> int | None:
+        """None: a run ends when one of them is lost. A number: see `Processes.restarts`."""
+
+    @property
     def label(self) -> str:
         """For pictures."""
 
@@ -52,11 +56,22 @@ class Processes:
     count: int = 1
     threads: int = 1
     """Threads of each: more than one only helps reactions that wait or release the interpreter's lock."""
+    restarts: int | None = None
+    """None: the run ends when one of them dies or a reaction in it fails.
+
+    A number: the run does not depend on them. One that dies is started again, at most this many times, with the state
+    that its reactors had after the last round in which they wrote something for another process (what they wrote last
+    may be written again). After that, when a reaction fails or when no process can be started, its reactors are left
+    out. Nothing waits for them: neither snapshots nor, for more than some seconds, the end of the run. Such reactors
+    have `latest` connections only, and a `save` that works before `startup`.
+    """
 
     def __post_init__(self) -> None:
         for name, value in (("count", self.count), ("threads", self.threads)):
             if value < 1:
                 raise GraphError(f"Processes({name}={value}): at least one is needed.")
+        if self.restarts is not None and self.restarts < 0:
+            raise GraphError(f"Processes(restarts={self.restarts}): use None, or a number from 0 up.")
 
     @property
     def label(self) -> str:

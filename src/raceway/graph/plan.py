@@ -26,6 +26,8 @@ class Member:
     """Its bank's name; its own if it is in none."""
     host: int = 0
     """The process it lives in; 0 is the one that the program was built in."""
+    is_expendable: bool = False
+    """Whether a run goes on without it when its process is lost."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,15 @@ class Plan:
     def leading(self) -> list[int]:
         """The members of leading domains."""
         return [member.id for member in self.members if self.domains[member.id] in self.leaders]
+
+    @cached_property
+    def needed(self) -> frozenset[int]:
+        """The members that a run cannot do without."""
+        return frozenset(member.id for member in self.members if not member.is_expendable)
+
+    @cached_property
+    def needed_domains(self) -> frozenset[int]:
+        return frozenset(self.domains[member] for member in self.needed)
 
     @cached_property
     def by_target(self) -> dict[int, list[Connection]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
 
+from raceway.graph.assignment import Start
 from raceway.graph.checks import (
     check_ends,
     check_kind,
@@ -20,13 +21,15 @@ from raceway.graph.checks import (
 )
 from raceway.graph.draw import Drawing
 from raceway.graph.errors import GraphError
+from raceway.graph.losses import Loss
 from raceway.graph.places import Place, Threads, spread
 from raceway.graph.plan import Connection, Kind, Member, Plan, make_plan
 from raceway.graph.ports import InputEnd, Inputs, InputsEnd, OutputEnd
 from raceway.graph.proofs import check_plan, check_snapshot
 from raceway.graph.reactor import Reactor
-from raceway.graph.run import Outcome, Run, Start, interruption
+from raceway.graph.run import Outcome, Run
 from raceway.graph.settings import Settings
+from raceway.graph.signals import interruption
 from raceway.graph.sketch import sketch
 from raceway.graph.snapshot import Snapshot, fitted
 from raceway.graph.summary import summary_of
@@ -197,8 +200,10 @@ class Program:
         snapshot_every: int | None = None,
         snapshot_at_end: bool = False,
         on_snapshot: Callable[[Snapshot], None] | None = None,
+        on_loss: Callable[[Loss], None] | None = None,
         trace: str | os.PathLike[str] | None = None,
         perturb: Callable[[str], None] | None = None,
+        is_stuck: Callable[[], bool] | None = None,
     ) -> Outcome:
         """Runs so many rounds, or until stopped.
 
@@ -207,8 +212,11 @@ class Program:
         snapshot_every, on_snapshot: after each so many rounds, without stopping the others, a snapshot is taken and
             handed to the function, in the calling thread.
         snapshot_at_end: the outcome has a snapshot of the end.
+        on_loss: called, in the calling thread, when a process with `restarts` is lost: see `Processes`.
         trace: where to write a Chrome trace.
         perturb: called around every reaction and transport: sleeping there shows that timing changes no value.
+        is_stuck: asked again and again after the first Ctrl-C, in the calling thread: whether the round under way will
+            never end. Then the run ends as by the second.
         """
         check_run(rounds, threads, snapshot_every)
         plan, places = self._checked_plan(inline)
@@ -235,7 +243,7 @@ class Program:
         if trace is not None:
             Path(trace).write_text("")  # a wrong path is told before the run and not after it
         self._is_spent = True
-        self._run = Run(plan, reactors, places, start, settings, limit, on_snapshot)
+        self._run = Run(plan, reactors, places, start, settings, limit, on_snapshot, on_loss, is_stuck)
         here = sum(member.host == 0 for member in plan.members)
         try:
             self.outcome = self._run.go(0 if inline else threads or max(1, min(here, _MOST_THREADS)))
@@ -291,7 +299,10 @@ class Program:
         hosts, places = spread(widths, {} if inline else self._places)
         reactors = [reactor for _, reactor in self._members.values()]
         groups = [group for group, width in widths.items() for _ in range(width)]
-        members = [Member(i, reactors[i].name, groups[i], hosts[i]) for i in range(len(reactors))]
+        expendable = {host for host, place in places.items() if place.restarts is not None}
+        members = [
+            Member(i, reactors[i].name, groups[i], hosts[i], hosts[i] in expendable) for i in range(len(reactors))
+        ]
         return make_plan(members, self._connections, reactors), places
 
     def _checked_plan(self, inline: bool) -> tuple[Plan, dict[int, Place]]:

@@ -14,8 +14,29 @@ from raceway.graph.snapshot import Snapshot
 
 
 def check_plan(plan: Plan, reactors: Sequence[Reactor]) -> None:
+    _check_expendable(plan)
     _check_reachable(plan, reactors)
     _check_causality(plan, reactors)
+
+
+def _check_expendable(plan: Plan) -> None:
+    for member in plan.members:
+        if not member.is_expendable:
+            continue
+        if member.id not in plan.driven:
+            raise GraphError(
+                f"{member.name} is placed in a process with `restarts`, but it has a trigger that is no `latest` "
+                "connection, so others may wait for it. Leave out `restarts`, or connect its triggers with latest=True."
+            )
+        for c in plan.connections:
+            ends = {plan.members[c.source], plan.members[c.target]}
+            others = {end.host for end in ends} - {0, member.host}
+            if member in ends and (c.kind != "latest" or others):
+                where = f"goes to another worker process ({min(others)})" if others else f"is of the kind `{c.kind}`"
+                raise GraphError(
+                    f"{member.name} is placed in a process with `restarts`, so its connections must be `latest`, with "
+                    f"reactors of the main process or of its own: {c.key(plan.members)} {where}."
+                )
 
 
 def check_snapshot(snapshot: Snapshot, plan: Plan) -> None:

@@ -7,35 +7,37 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Literal
+from typing import Literal
 
 import cloudpickle
 
 from raceway._core import Exchange, Patience
-from raceway.graph.assignment import Assignment
-from raceway.graph.coordinator import Coordinator, Failure
+from raceway.graph.assignment import Assignment, Start
+from raceway.graph.coordinator import Coordinator, as_error
 from raceway.graph.cuts import AT_END
 from raceway.graph.errors import GraphError, PlaceLostError, ReactionError
 from raceway.graph.host import Host
+from raceway.graph.losses import Expendables, Loss, kept_at_first
 from raceway.graph.messages import Post
 from raceway.graph.places import Place, Worker
 from raceway.graph.plan import Plan
 from raceway.graph.reactor import Reactor
 from raceway.graph.settings import Settings
+from raceway.graph.signals import heard, interruption
 from raceway.graph.snapshot import Snapshot
 from raceway.graph.summary import HostReport, Moved, ReactionTime, Wait
 from raceway.graph.team import GRACE_S, StartupError, Team
 from raceway.graph.trace import Track
-from raceway.graph.values import Plain
 from raceway.graph.wiring import wire
 
 Reason = Literal["rounds", "stopped", "interrupted", "terminated"]
 """What ended a run. Interrupted: by Ctrl-C; terminated: by SIGTERM."""
 _TICK_S = 0.05
+_COMES_UP_S, _LINGER_S = 60.0, 30.0
+"""How long the beginning and the end of a run wait for processes that it can do without: less long if it failed."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +58,6 @@ class Outcome:
     moved: list[Moved] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where a run begins: at the beginning, or after a snapshot."""
-
-    rounds: list[int]
-    values: dict[int, list[Any]]
-    states: dict[int, Plain]
-    stops: dict[int, int]
-    """By member: the last round of the run, if it has said so before."""
-
-
 class Run:
     """Used once. `go` is called by the thread that wants the outcome; `stop` and `snapshot` by any other."""
 
@@ -79,6 +70,8 @@ class Run:
         settings: Settings,
         limit: int | None,
         on_snapshot: Callable[[Snapshot], None] | None,
+        on_loss: Callable[[Loss], None] | None = None,
+        is_stuck: Callable[[], bool] | None = None,
     ) -> None:
         self._plan = plan
         self._reactors = reactors
@@ -88,8 +81,12 @@ class Run:
         self._settings = settings
         self._limit = limit
         self._on_snapshot = on_snapshot
+        self._on_loss = on_loss
+        self._is_stuck = is_stuck
         self._workers: dict[int, Worker] = {}
         self._interrupts = 0
+        self._grace_s = GRACE_S
+        """How long the end waits for reactions that are under way."""
         self._signal = signal.SIGINT
         """The last one that was heard."""
         self._is_interrupted = False
@@ -97,15 +94,20 @@ class Run:
         self._has_begun = False
         self._is_over = False
         self._deadline = math.inf
+        self._trouble: BaseException | None = None
+        """What ended the run, if it was not a reactor: a second Ctrl-C, for example."""
         self._notes: list[str] = []
         """What is added to an error, or is one."""
         self._answered = threading.Condition()
         self._answers: dict[int, Snapshot] = {}
-        self._coordinator = Coordinator(plan, settings)
-        self.bell = self._coordinator.bell
-        """For the thread that called `run`."""
         self._fd = Exchange.create(len(places) + 1) if places else None
         post = None if self._fd is None else Post(Exchange(self._fd, 0))
+        self._expendables = Expendables(plan, places, post)
+        for part in kept_at_first(plan, reactors, start):
+            self._expendables.keep(part)
+        self._coordinator = Coordinator(plan, settings, self._expendables)
+        self.bell = self._coordinator.bell
+        """For the thread that called `run`."""
         wiring = wire(plan, 0, reactors, start.rounds, start.values)
         self._host = Host(plan, wiring, settings, self._coordinator, post)
         self._coordinator.attach(self._host.scheduler)
@@ -117,9 +119,8 @@ class Run:
 
     def go(self, threads: int) -> Outcome:
         """Runs to the end; with no thread, in the calling one."""
-        trouble: BaseException | None = None
         seconds = 0.0
-        with _heard(self._hear_interrupt):
+        with heard(self._hear_interrupt):
             try:
                 self._open()
                 began = time.perf_counter()
@@ -133,9 +134,9 @@ class Run:
             except StartupError as error:
                 self._fail(error.where, error.reason)
             except BaseException as error:
-                trouble = error
+                self._trouble = error
             reports = self._close()
-        return self._conclude(trouble, seconds, reports)
+        return self._conclude(seconds, reports)
 
     def stop(self) -> None:
         with self._host.lock:
@@ -162,32 +163,45 @@ class Run:
             return self._answers.pop(cut)
 
     def _open(self) -> None:
-        for host, place in self._places.items():
-            assert self._fd is not None
-            self._workers[host] = place.start(host, self._fd, self._assignment(host, place))
+        for host in self._places:
+            self._start_worker(host, self._start)
         self._team.open(self._start.states)
+        waits_until = time.monotonic() + _COMES_UP_S
         # However long a startup reaction takes: a worker that dies is noticed, and signals are heard.
-        while len(self._coordinator.ready) < len(self._places) and not self._coordinator.failure:
+        while not self._is_ready(waits_until) and not self._coordinator.failure:
             self._tick()
             if self._is_interrupted:
                 raise interruption(self._signal)
 
-    def _assignment(self, host: int, place: Place) -> bytes:
+    def _is_ready(self, waits_until: float) -> bool:
+        """Whether all are up. What the run can do without may come up later."""
+        missing = self._places.keys() - self._coordinator.ready
+        if time.monotonic() > waits_until:
+            return missing <= self._expendables.hosts
+        return all(self._expendables.is_left_out(host) for host in missing)
+
+    def _start_worker(self, host: int, start: Start, is_again: bool = False) -> None:
+        assert self._fd is not None
+        place = self._places[host]
+        self._workers[host] = place.start(host, self._fd, self._assignment(host, place, start, is_again))
+
+    def _assignment(self, host: int, place: Place, start: Start, is_again: bool) -> bytes:
         members = [member for member in self._plan.members if member.host == host]
         ids = {member.id for member in members}
         assignment = Assignment(
             plan=self._plan,
             reactors={id_: self._reactors[id_] for id_ in ids},
-            rounds=self._start.rounds,
+            rounds=start.rounds,
             values={
                 c.id: values if c.target in ids else [None] * len(values)
-                for c, values in ((c, self._start.values[c.id]) for c in self._plan.connections)
+                for c, values in ((c, start.values[c.id]) for c in self._plan.connections)
             },
-            states={id_: state for id_, state in self._start.states.items() if id_ in ids},
+            states={id_: state for id_, state in start.states.items() if id_ in ids},
             settings=self._settings,
             threads=place.threads,
             limit=self._limit,
-            stops=self._start.stops,
+            stops=start.stops,
+            is_again=is_again,
         )
         try:
             return cloudpickle.dumps(assignment)
@@ -210,6 +224,9 @@ class Run:
         seen = self.bell.now()
         self._look_for_the_dead()
         self.attend()
+        if self._is_interrupted and self._is_stuck is not None and self._is_stuck():
+            self._grace_s = 0.0  # it has had its time
+            raise interruption(self._signal)
         if self.bell.now() == seen:
             self.bell.wait(seen, self._patience, _TICK_S)
 
@@ -218,11 +235,11 @@ class Run:
         ended = {host: worker.how_it_ended() for host, worker in self._workers.items()}
         self._host.look_after()
         for host, how in ended.items():
-            if how is not None and host not in self._coordinator.reports:
+            if how is not None and host not in self._coordinator.reports and not self._expendables.is_left_out(host):
                 self._lose(host, how)
 
     def attend(self) -> None:
-        """Hands over snapshots, and hears signals: both in the thread that called `run`."""
+        """Hands over snapshots and losses, and hears signals: all in the thread that called `run`."""
         while self._coordinator.snapshots:
             cut, snapshot = self._coordinator.snapshots.popleft()
             if cut >= AT_END and self._on_snapshot is not None:
@@ -231,6 +248,7 @@ class Run:
                 with self._answered:
                     self._answers[cut] = snapshot
                     self._answered.notify_all()
+        self._tell_losses()
         if self._interrupts and not self._is_interrupted:
             self._is_interrupted = True
             self.stop()
@@ -246,10 +264,32 @@ class Run:
         elif self._interrupts > 1:
             raise interruption(self._signal)
 
+    def _tell_losses(self) -> None:
+        while self._expendables.losses:
+            loss = self._expendables.losses.popleft()
+            if self._on_loss is not None:
+                self._on_loss(loss)
+
     def _lose(self, host: int, how: str) -> None:
+        if host in self._expendables.hosts:
+            if not self._is_closing:  # else nobody misses it
+                self._replace(host, how)
+            return
         lived = ", ".join(member.name for member in self._plan.members if member.host == host)
         text = f"A worker is gone: {how}. In it lived {lived}. If it said why, that is on standard error."
         self._fail("", PlaceLostError(text))
+
+    def _replace(self, host: int, how: str) -> None:
+        with self._host.lock:
+            self._coordinator.ready.discard(host)
+            if not self._expendables.lose(host, how):
+                return
+            start = self._expendables.start_again(self._start, host)
+        try:
+            self._start_worker(host, start, is_again=True)
+        except OSError as error:  # no memory for it, or too many processes
+            with self._host.lock:
+                self._expendables.leave_out(host, f"it could not be started again: {error.strerror or error}")
 
     def _fail(self, where: str, error: BaseException) -> None:
         with self._host.lock:
@@ -261,16 +301,19 @@ class Run:
         try:
             with self._host.lock:
                 self._coordinator.abort()
-            self._deadline = time.monotonic() + GRACE_S
+            self._deadline = time.monotonic() + self._grace_s if self._grace_s else 0.0
             while not self._team.join(_TICK_S) and time.monotonic() < self._deadline:
                 pass
             report = self._team.close()
             self._wait_for_workers()
             self._look_for_the_dead()
+            self._expendables.hear(self._coordinator.reports)
+            self._tell_losses()
         finally:
             for worker in self._living().values():
                 worker.kill()
             self._host.close()
+            self._expendables.close()
             if self._fd is not None:
                 os.close(self._fd)
             with self._answered:
@@ -280,25 +323,46 @@ class Run:
 
     def _wait_for_workers(self) -> None:
         """Shutdown reactions may take their time; a reaction that does not end is given up at the deadline."""
+        if self._trouble is not None or self._coordinator.failure:
+            patience, closes_at = GRACE_S, self._deadline
+        else:
+            patience, closes_at = _LINGER_S, time.monotonic() + _LINGER_S
         while living := self._living():
             self._host.look_after()
-            busy = living.keys() - self._coordinator.closed
+            if self._give_up_expendables(living, closes_at, patience):
+                continue
+            busy = living.keys() - self._coordinator.closed - self._expendables.hosts
             if time.monotonic() > self._deadline and (busy or not self._deadline):
                 names = ", ".join(member.name for member in self._plan.members if member.host in living)
                 self._notes.append(f"Worker processes did not end and were killed, without shutdown: {names}.")
                 break
             time.sleep(0.001)
 
+    def _give_up_expendables(self, living: Mapping[int, Worker], closes_at: float, patience: float) -> bool:
+        """Kills those that do not end in time, and those that were only just started again."""
+        given_up = living.keys() & self._expendables.hosts
+        if time.monotonic() < closes_at and self._deadline:
+            given_up -= self._coordinator.ready
+        late = f"did not end within {patience:g} s of the run" if self._deadline else "had not ended at the last Ctrl-C"
+        for host in given_up:
+            living[host].kill()
+            if host in self._coordinator.ready and not self._expendables.is_left_out(host):
+                self._expendables.leave_out(host, f"it {late}, and was killed")
+        return bool(given_up)
+
     def _living(self) -> dict[int, Worker]:
         return {host: worker for host, worker in self._workers.items() if worker.how_it_ended() is None}
 
-    def _conclude(self, trouble: BaseException | None, seconds: float, reports: dict[int, HostReport]) -> Outcome:
+    def _conclude(self, seconds: float, reports: dict[int, HostReport]) -> Outcome:
         ordered = [reports[host] for host in sorted(reports)]
         self.tracks = [track for report in ordered for track in report.tracks]
-        troubles = self._notes + [text for report in ordered for text in report.troubles]
-        error = trouble
+        needed = [reports[host] for host in sorted(reports.keys() - self._expendables.hosts)]
+        troubles = self._notes + [text for report in needed for text in report.troubles]
+        error = self._trouble
         if error is None and self._coordinator.failure:
-            error = _as_error(self._coordinator.failure)
+            error = as_error(self._coordinator.failure)
+            if self._interrupts and isinstance(self._coordinator.failure.error, SystemExit):
+                error = self._coordinator.failure.error  # SIGTERM's, which the reaction has nothing to do with
         if error is None and troubles:
             error = ReactionError(troubles.pop(0))
         if error is not None:
@@ -307,10 +371,11 @@ class Run:
             raise error
         rounds = {name: count for report in ordered for name, count in report.rounds.items()}
         leading = [rounds[self._plan.members[id_].name] for id_ in self._plan.leading]
+        begun = [self._start.rounds[id_] for id_ in self._plan.leading] or self._start.rounds
         done = min(leading, default=max(rounds.values()))
         return Outcome(
             rounds=done,
-            rounds_run=done - min(self._start.rounds),
+            rounds_run=done - min(begun),
             reason=self._reason(),
             seconds=seconds,
             snapshot=self._answers.get(AT_END),
@@ -323,41 +388,6 @@ class Run:
         if self._interrupts:
             return "interrupted" if self._signal == signal.SIGINT else "terminated"
         return "stopped" if self._coordinator.is_stopping else "rounds"
-
-
-def interruption(number: signal.Signals) -> BaseException:
-    """What a run raises that a signal has ended: as Python does for Ctrl-C, as a shell expects it for SIGTERM."""
-    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
-
-
-@contextmanager
-def _heard(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM go to the handler, where they can: Python lets only the main thread choose.
-
-    A SIGTERM that somebody else listens to, or that is ignored, is left to them.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = [signal.SIGINT]
-    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        numbers.append(signal.SIGTERM)
-    before = {number: signal.signal(number, handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)
-
-
-def _as_error(failure: Failure) -> BaseException:
-    if not failure.where or isinstance(failure.error, KeyboardInterrupt):
-        return failure.error
-    when = "at startup" if failure.round is None else f"in round {failure.round}"
-    what = f"{type(failure.error).__name__}: {failure.error}"
-    error = ReactionError(f"{failure.where} failed {when}: {what}")
-    error.__cause__ = failure.error
-    return error
 
 
 def _check_can_travel(name: str, reactor: Reactor) -> None:

@@ -63,7 +63,7 @@ class Scheduler:
             post.perturb = settings.perturb
         self._unsettled: deque[Node] = deque()
         self.running = 0
-        self._has_begun = False
+        self.has_begun = False
         self._now_ns = perf_counter_ns()
         self._news_since_ns = 0
         self._absent: dict[int, list[int]] = defaultdict(list)
@@ -114,7 +114,7 @@ class Scheduler:
         self.bell = _core.Bell()
 
     def _begin(self) -> None:
-        self._has_begun = True
+        self.has_begun = True
         for node in self.nodes.values():
             self._unsettle(node)
 
@@ -250,7 +250,7 @@ class Scheduler:
     def check_stuck(self) -> None:
         """When nobody is at work and somebody waits, nothing can ever happen again. Others may be at work elsewhere."""
         waiting = [node for node in self.nodes.values() if not node.has_ended]
-        if self._post is None and self._has_begun and self.is_settled and waiting and not self.running:
+        if self._post is None and self.has_begun and self.is_settled and waiting and not self.running:
             reasons = ", ".join(f"{node.name} (round {node.round}) for {node.lacks()}" for node in waiting)
             self.fail("", None, StuckError(f"Nothing can go on. These wait: {reasons}."))
 
@@ -270,7 +270,7 @@ class Scheduler:
             self._deliver(channel, value)
         for channel in outlet.away:
             if isinstance(channel, LatestChannel):
-                self._send_latest(channel, value)
+                self.send_latest(channel, value)
             elif isinstance(channel, QueueChannel):
                 channel.underway += 1
         if sending.letter is not None and self._post is not None:
@@ -317,13 +317,16 @@ class Scheduler:
         assert self._post is not None
         self._post.tell(host, (messages.NEWS, self._absent.pop(host, []), dict(self._consumed.pop(host, {}))))
 
-    def _send_latest(self, channel: LatestChannel, value: Any) -> None:
+    def send_latest(self, channel: LatestChannel, value: Any) -> None:
         """One at a time, so that values for a reader that is busy do not pile up: the newest is kept until then."""
+        reader = self.plan.members[channel.connection.target]
+        if reader.is_expendable:
+            channel.value = value  # for its next process, and for snapshots
         if channel.sending:
             channel.pending = value
             return
         channel.sending = True
-        self.tell(self.plan.members[channel.connection.target].host, messages.LATEST, channel.connection.id, value)
+        self.tell(reader.host, messages.LATEST, channel.connection.id, value)
 
     # Messages of other processes.
 
@@ -350,7 +353,7 @@ class Scheduler:
                 self._wake(channel.writer, channel.for_room)
             if isinstance(channel, LatestChannel) and channel.pending is not None:
                 value, channel.pending = channel.pending, None
-                self._send_latest(channel, value)
+                self.send_latest(channel, value)
 
     def _on_latest(self, connection: int, value: Any) -> None:
         channel = self.channels[connection]

@@ -38,6 +38,7 @@ def wire(
             reactor = reactors[member.id]
             first = rounds[member.id]
             node = Node(member.id, member.name, reactor, plan.domains[member.id], round=first, first_round=first)
+            node.is_expendable = member.is_expendable
             wiring.nodes[member.id] = node
     lines: dict[tuple[int, str], Line] = defaultdict(Line)
     for connection in plan.connections:

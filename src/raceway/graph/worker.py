@@ -19,6 +19,7 @@ from raceway.graph.messages import Post
 from raceway.graph.summary import HostReport
 from raceway.graph.team import GRACE_S, StartupError, Team
 from raceway.graph.wiring import wire
+from raceway.local_code import adopt_imports
 
 
 class RemoteReporter:
@@ -54,19 +55,19 @@ class RemoteReporter:
             pickle.loads(pickle.dumps(error))
         except Exception:
             error = RuntimeError(f"{type(error).__name__}: {error}")
-        self._report("failed", where, round_, error, text)
+        self._report("failed", where, round_, error, text, self._post.exchange.host)
 
 
 def main() -> None:
     fd, host, parent = (int(argument) for argument in sys.argv[1:4])
     die_with_parent(parent)
-    # A service manager tells every process to end; whoever runs the program decides when, and saves before.
+    # A service manager tells every process to end; the process that runs the program decides when, and saves first.
     signal.signal(signal.SIGTERM, lambda number, frame: None)  # unlike SIG_IGN, not inherited by what it starts
     post = Post(Exchange(fd, host))
     os.close(fd)
     reporter = RemoteReporter(post)
     try:
-        sys.path[:] = pickle.load(sys.stdin.buffer)
+        adopt_imports(sys.stdin.buffer)
         assignment: Assignment = pickle.load(sys.stdin.buffer)
     except BaseException as error:
         reporter.failed(f"worker process {host}", None, error)
@@ -77,6 +78,8 @@ def main() -> None:
 
 def _run(assignment: Assignment, post: Post, reporter: RemoteReporter) -> HostReport:
     plan = assignment.plan
+    if assignment.is_again:  # these were for the one that was lost
+        post.exchange.receive()
     wiring = wire(plan, post.exchange.host, assignment.reactors, assignment.rounds, assignment.values)
     host = Host(plan, wiring, assignment.settings, reporter, post)
     host.scheduler.horizon.limit(assignment.limit, assignment.stops)

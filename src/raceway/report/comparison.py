@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from raceway.errors import SettingError
+from raceway.names import did_you_mean
 from raceway.report.groups import Group, group_runs
 from raceway.report.runs import LoggedRun, RunsLike
 from raceway.report.statistics import Estimate, centre_name, estimate, interval_name
@@ -76,15 +78,69 @@ class Comparison:
         return {"at": self.at, "rows": [_plain(dataclasses.asdict(row)) for row in self.rows], "notes": [*self.notes]}
 
 
-def compare(runs: RunsLike, *, at: float | None = None) -> Comparison:
+def compare(runs: RunsLike, *, at: float | None = None, sort: str = "return") -> Comparison:
     """Groups runs that differ by seed only and compares the groups.
 
     runs: a run folder, a folder of runs, a pattern, what `raceway.train` returned, or several of these; a dict gives
         them labels.
     at: a return; then the comparison also has the steps and seconds until training first reached it.
+    sort: a column, or a field of a row, to sort the rows of each environment by, the best first; or "given": the order
+        of `runs`. Environments are in alphabetical order.
     """
+    order = _order(sort, at)
     groups = group_runs(runs)
-    return Comparison(tuple(_row(group, at) for group in groups.groups), at, groups.notes)
+    rows = [_row(group, at) for group in groups.groups]
+    if order is not None:
+        rows.sort(key=lambda row: (row.env, *order(row), row.label))
+    return Comparison(tuple(rows), at, groups.notes)
+
+
+def _order(sort: str, at: float | None) -> Callable[[Row], tuple[Any, ...]] | None:
+    """What to sort the rows of an environment by; None: not at all."""
+    if sort == "given":
+        return None
+    column, known = _FIELDS.get(sort, sort), [*_SORTS, "given"]
+    if column not in _SORTS:
+        raise SettingError(
+            f"sort={sort!r}: there is no such column.{did_you_mean(sort, known)} There are: {', '.join(known)}."
+        )
+    if at is None and column in _GOAL_SORTS:
+        raise SettingError(f"sort={sort!r} needs a return to reach: at=RETURN (--at RETURN).")
+    return _SORTS[column]
+
+
+def _highest(value: Callable[[Row], Estimate | None]) -> Callable[[Row], tuple[Any, ...]]:
+    """The highest first, rows that have not measured it last."""
+    return lambda row: (1, 0.0) if (found := value(row)) is None else (0, -found.value)
+
+
+def _lowest(value: Callable[[Row], Estimate | None]) -> Callable[[Row], tuple[Any, ...]]:
+    """The lowest first, rows that have not measured it last."""
+    return lambda row: (1, 0.0) if (found := value(row)) is None else (0, found.value)
+
+
+_FIELDS = {
+    "final_return": "return",
+    "best_evaluation": "evaluation",
+    "steps_per_second": "steps/s",
+    "steps_to": "after-steps",
+    "seconds_to": "after-seconds",
+}
+"""Fields of a row whose column has another name."""
+_GOAL_SORTS = ("reached", "after-steps", "after-seconds")
+_SORTS: Mapping[str, Callable[[Row], tuple[Any, ...]]] = {
+    "return": _highest(lambda row: row.final_return),
+    "evaluation": _highest(lambda row: row.best_evaluation),
+    "steps/s": _highest(lambda row: row.steps_per_second),
+    "seconds": _lowest(lambda row: row.seconds),
+    "steps": lambda row: (-row.steps[1], -row.steps[0]),
+    "seeds": lambda row: (-row.seeds,),
+    "label": lambda row: (),
+    "reached": lambda row: (-(row.reached or 0) / row.seeds,),
+    "after-steps": _lowest(lambda row: row.steps_to),
+    "after-seconds": _lowest(lambda row: row.seconds_to),
+}
+"""Columns that rows can be sorted by."""
 
 
 def _row(group: Group, at: float | None) -> Row:
@@ -134,7 +190,7 @@ def _table(comparison: Comparison, env: str, columns: Mapping[str, Callable[[Row
 
 def _lines(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
     """Text to the left, numbers to the right. A label that is too long goes on below."""
-    label, *below = textwrap.wrap(cells[0], widths[0], subsequent_indent="  ")
+    label, *below = textwrap.wrap(cells[0], widths[0], subsequent_indent="  ") or [""]
     first = [label.ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
     return ["  ".join(first).rstrip(), *below]
 
@@ -178,9 +234,9 @@ def _with_interval(found: Estimate | None, words: Callable[[float], str] = numbe
 def _thousands(value: float) -> str:
     """`812`, `12.3k`, `1.25M`: short enough for a column with an interval."""
     for size, letter in ((1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
+        if size <= abs(value) < 1e15:
             return f"{value / size:.3g}{letter}"
-    return f"{value:.0f}"
+    return number(value) if abs(value) >= 1e15 else f"{value:.0f}"
 
 
 _REACHED: Mapping[str, Callable[[Row], str]] = {

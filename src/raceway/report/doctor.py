@@ -16,7 +16,8 @@ from pathlib import Path
 from raceway._core import usable_cpus
 from raceway.envs.compiler import find_compiler
 from raceway.errors import NativeEnvError
-from raceway.report.system import cpu_name, memory_bytes, versions
+from raceway.memory import memory_bytes
+from raceway.report.system import cpu_name, versions
 from raceway.report.window import has_screen
 
 _GIB = 1 << 30

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raceway.errors import RunFolderError
+from raceway.messages import printable
 from raceway.report.runs import LoggedRun, RunsLike, describe, find_runs
 
 _HEADLINE = ("algo", "schedule")
@@ -88,7 +89,7 @@ def _labels(runs: Sequence[LoggedRun]) -> list[str]:
     labels = [_label(run, runs) for run in runs]
     times = Counter((run.env, label) for run, label in zip(runs, labels, strict=True))
     return [
-        f"{label}, {run.path.name}" if times[run.env, label] > 1 else label
+        f"{label}, {printable(run.path.name)}" if times[run.env, label] > 1 else label
         for run, label in zip(runs, labels, strict=True)
     ]
 
@@ -98,14 +99,14 @@ def _label(run: LoggedRun, runs: Sequence[LoggedRun]) -> str:
     parts = [run.label] if run.label else []
     for path in _HEADLINE:
         if len({str(other.settings.get(path)) for other in fellows}) > 1:
-            parts.append(str(run.settings.get(path, "-")))
+            parts.append(printable(str(run.settings.get(path, "-"))))
     near = [
         other
         for other in fellows
         if other.env == run.env and all(other.settings.get(path) == run.settings.get(path) for path in _HEADLINE)
     ]
     told, untold = _telling([_deciding(other) for other in near])
-    parts += [f"{path.rpartition('.')[2]}={_value(run.settings.get(path, _DEFAULT))}" for path in told]
+    parts += [printable(f"{path.rpartition('.')[2]}={_value(run.settings.get(path, _DEFAULT))}") for path in told]
     if untold:
         parts.append(f"{untold} more")
     return ", ".join(parts) or run.algo

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import queue
 import shutil
 import threading
@@ -16,23 +17,66 @@ from types import TracebackType
 from typing import IO, Any, Protocol
 
 from raceway.errors import MissingPackageError, RunFolderError
-from raceway.training.folder import open_to_append, read_whole
+from raceway.files import open_to_append, opened_folder, read_lines
+from raceway.messages import quoted
+
+_STEPS_END = 2**63
+_MOST_ROWS = 10**6
+"""Rows that are read: a run writes about a thousand, and in memory a short one takes twenty times its bytes."""
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The lines of a metrics.jsonl. One that is torn at its end is passed over: its writer was killed."""
+    """Reads a metrics.jsonl; a file that is not there has no rows.
+
+    Every row has a step. The other values are finite numbers or None: what JSON reads as infinite (1e400) or as NaN
+    counts as missing, just as `MetricsLog` writes null for it. An incomplete last line is skipped, because a run may be
+    writing it or may have been killed then; any other damaged line raises a RunFolderError.
+    """
+    if not os.path.lexists(path):
+        return []
     rows = []
-    lines = read_whole(path).split(b"\n")
-    for number, line in enumerate(lines, 1):
+    for number, (line, is_whole) in enumerate(read_lines(path), 1):
+        if number > _MOST_ROWS:
+            raise RunFolderError(
+                f"{path} has more than {_MOST_ROWS:,} rows, the most that are read. Leave the run out."
+            )
         try:
-            row = json.loads(line)
-            if not isinstance(row, dict) or not {"step", "time"} <= row.keys():
-                raise ValueError("it lacks a step or a time")
-            rows.append(row)
-        except (ValueError, RecursionError) as error:
-            if number < len(lines):
-                raise RunFolderError(f"{path} is damaged in line {number}: {error}.") from None
+            rows.append(parse_row(line))
+        except ValueError as error:
+            if is_whole:
+                raise RunFolderError(
+                    f"{path}, line {number} is damaged: {error}. Remove the line, or leave the run out."
+                ) from None
     return rows
+
+
+def parse_row(line: bytes) -> dict[str, Any]:
+    """Parses one line of a metrics.jsonl. Raises a ValueError if it is not a row of metrics."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON") from None
+    if not isinstance(row, dict):
+        raise ValueError("it is not a row of metrics")
+    step: Any = row.get("step")
+    if not _is_number(step) or not 0 <= step < _STEPS_END:  # which NaN is not either
+        raise ValueError(f"its step is {quoted(step)}, not a number of environment steps")
+    return {name: step if name == "step" else _finite(name, value) for name, value in row.items()}
+
+
+def _finite(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if not _is_number(value):
+        raise ValueError(f"{quoted(name)} is {quoted(value)}, not a number")
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # an integer beyond the largest float
+        return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 class _Sink(Protocol):
@@ -62,7 +106,7 @@ class MetricsLog:
         # Where a package is missing, that is said now, not by a thread later.
         sinks: list[_Sink] = [] if wandb_project is None else [_Wandb(self._directory, wandb_project)]
         path = self._directory / "metrics.jsonl"
-        earlier = read_rows(path) if tensorboard and path.exists() else []
+        earlier = read_rows(path) if tensorboard else []
         self._file: IO[bytes] | None = open_to_append(path)
         self._thread = _Writer(self._directory / "tensorboard" if tensorboard else None, earlier, sinks)
 
@@ -162,13 +206,15 @@ class _TensorBoard:
         from tensorboardX.proto.summary_pb2 import Summary
 
         self._event, self._summary = Event, Summary
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True, exist_ok=True)
-        # Without the library's own thread: when that has failed, whoever writes waits for ever.
+        if not directory.is_symlink():
+            shutil.rmtree(directory, ignore_errors=True)
+        with opened_folder(directory, create=True):  # which a link is not
+            pass
+        # Without the library's own thread: when that has failed, writing blocks for ever.
         self._writer = EventsWriter(str(directory / "events"))
         for row in earlier:
             values = {name: math.nan if value is None else value for name, value in row.items()}
-            self.write(int(values.pop("step")), values.pop("time"), values)
+            self.write(int(values.pop("step")), values.pop("time", 0.0), values)
 
     def write(self, step: int, moment: float, values: Mapping[str, float]) -> None:
         points = [self._summary.Value(tag=name, simple_value=value) for name, value in values.items()]

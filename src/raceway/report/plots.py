@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from raceway.errors import MissingPackageError, RunFolderError, SettingError
 from raceway.report.curves import Axis, Curve, curves_of
-from raceway.report.groups import group_runs
+from raceway.report.groups import Groups, group_runs
 from raceway.report.runs import RunsLike
 from raceway.report.statistics import centre_name, interval_name
 
@@ -25,6 +27,8 @@ _NAME = "returns"
 _KINDS = (".png", ".svg", ".pdf")
 _WIDTH = 6.75  # inches: both columns of a paper
 _HEIGHT = 2.2
+_LARGEST = 1e300
+"""Matplotlib's margins and ticks around larger values are beyond the largest float."""
 _HANDLE = 7
 """Letters that would fit where a legend's line and the space beside it are."""
 _PER_ROW = 3
@@ -85,6 +89,9 @@ def plot(
     out: a .png, .svg or .pdf file, or a folder for returns.png and returns.svg. None: nothing is written.
     x: over environment steps, seconds of training, or both side by side.
     metric: any of the runs' metrics, such as evaluation/return.
+
+    Runs, groups and panels that cannot be drawn are left out, and `Plot.notes` says which and why. If nothing at all
+    can be drawn, a RunFolderError says so.
     """
     _need_matplotlib()
     if x not in ("steps", "seconds", "both"):
@@ -92,10 +99,7 @@ def plot(
     files = _files(out)
     groups = group_runs(runs)
     axes: tuple[Axis, ...] = ("steps", "seconds") if x == "both" else (x,)
-    by_axis, notes = {}, list(groups.notes)
-    for axis in axes:
-        by_axis[axis], said = curves_of(groups, metric, axis)
-        notes += [note for note in said if note not in notes]
+    by_axis, notes = _curves(groups, metric, axes)
     import matplotlib
 
     with matplotlib.rc_context(_STYLE):
@@ -103,6 +107,28 @@ def plot(
         for file in files:
             _save(figure, file)
     return Plot(figure, tuple(files), tuple(notes))
+
+
+def _curves(groups: Groups, metric: str, axes: Sequence[Axis]) -> tuple[dict[Axis, list[Curve]], list[str]]:
+    """The curves over each axis that has any, and notes about all that is left out."""
+    by_axis: dict[Axis, list[Curve]] = {}
+    notes = list(groups.notes)
+    for axis in axes:
+        curves, said = curves_of(groups, metric, axis)
+        notes += [note for note in said if note not in notes]
+        if curves:
+            by_axis[axis] = curves
+    if not by_axis:
+        raise RunFolderError(" ".join([f"No run can be drawn over {' or '.join(axes)}.", *notes]))
+    missing = [axis for axis in axes if axis not in by_axis]
+    notes += [f"There is no panel over {axis}: no group could be drawn in it." for axis in missing]
+    if any(_is_beyond(curve) for curves in by_axis.values() for curve in curves):
+        notes.append(f"Values beyond ±{_LARGEST:g} are drawn at that limit.")
+    return by_axis, notes
+
+
+def _is_beyond(curve: Curve) -> bool:
+    return bool(max(np.abs(curve.low).max(), np.abs(curve.high).max()) > _LARGEST)
 
 
 def _need_matplotlib() -> None:
@@ -140,19 +166,25 @@ def draw(by_axis: dict[Axis, list[Curve]], metric: str) -> Figure:
     envs = list(dict.fromkeys(curve.env for curve in everything))
     looks = _looks(list(dict.fromkeys(curve.label for curve in everything)))
     panels = [(env, axis) for env in envs for axis in by_axis]
+    curves = {(env, axis): [each for each in by_axis[axis] if each.env == env] for env, axis in panels}
     columns = len(by_axis) if len(by_axis) > 1 else min(len(envs), _PER_ROW)
     rows = math.ceil(len(panels) / columns)
     legend = Legend.of(everything, _WIDTH if columns > 1 else _WIDTH / 2)
     figure = Figure(figsize=(legend.width, _HEIGHT * rows + legend.height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
-    for index, (panel, (env, axis)) in enumerate(zip(grid.flat, panels, strict=False)):
-        _draw_panel(panel, [curve for curve in by_axis[axis] if curve.env == env], axis, looks)
-        if len(by_axis) == 1 or axis == "steps":
-            panel.set_title(env)
-        if index % columns == 0:
-            panel.set_ylabel(_metric_name(metric))
-    for panel in grid.flat[len(panels) :]:
+    for panel in grid.flat:
         panel.set_visible(False)
+    titled: set[str] = set()
+    for index, (panel, (env, axis)) in enumerate(zip(grid.flat, panels, strict=False)):
+        if not curves[env, axis]:
+            continue
+        panel.set_visible(True)
+        _draw_panel(panel, curves[env, axis], axis, looks)
+        if env not in titled:  # the first panel of each
+            titled.add(env)
+            panel.set_title(env)
+        if index % columns == 0 or not grid.flat[index - 1].get_visible():
+            panel.set_ylabel(_metric_name(metric))
     legend.add_to(figure, looks)
     small = textwrap.fill(_small_print(everything), int(legend.width * 20))
     figure.supxlabel(small, fontsize=7, color="#555555")
@@ -175,10 +207,11 @@ def _draw_panel(panel: Axes, curves: Sequence[Curve], axis: Axis, looks: dict[st
     unit, per_unit = _time_unit(end) if axis == "seconds" else ("", 1.0)
     for curve in curves:
         x, look = curve.x / per_unit, looks[curve.label]
+        low, centre, high = (np.clip(each, -_LARGEST, _LARGEST) for each in (curve.low, curve.centre, curve.high))
         if curve.count > 1:
-            panel.fill_between(x, curve.low, curve.high, color=look["color"], alpha=0.18, linewidth=0)
+            panel.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
         marker = "o" if len(x) == 1 else None
-        panel.plot(x, curve.centre, **look, linewidth=1.5 if curve.count > 1 else 0.8, marker=marker, markersize=3)
+        panel.plot(x, centre, **look, linewidth=1.5 if curve.count > 1 else 0.8, marker=marker, markersize=3)
     panel.set_xlim(0, end / per_unit * 1.01 or 1.0)
     panel.set_xlabel("environment steps" if axis == "steps" else f"time ({unit})")
     panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
@@ -195,9 +228,9 @@ def _time_unit(seconds: float) -> tuple[str, float]:
 
 
 def short(value: float) -> str:
-    """`0`, `0.25`, `800`, `12.5k`, `-3k`, `1M`."""
+    """`0`, `0.25`, `800`, `12.5k`, `-3k`, `1M`, `1e+15`."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size * (1 - 1e-9):
+        if size * (1 - 1e-9) <= abs(value) < 1e15:
             return f"{value / size:.4g}{letter}".replace("-", "−")
     return f"{value:.4g}".replace("-", "−")
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import glob
-import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from raceway.errors import RunFolderError
-from raceway.training.folder import RunFolder, read_json, read_whole
+from raceway.files import read_json
+from raceway.messages import printable
+from raceway.names import LONGEST_ENV
+from raceway.report.metrics import read_rows
+from raceway.training.folder import RunFolder
 
 RunsLike: TypeAlias = "str | os.PathLike[str] | Any | Iterable[Any] | Mapping[str, Any]"
 """A run folder, a folder of runs, a pattern, what `raceway.train` returned, several of these, or these by label."""
@@ -41,12 +43,12 @@ class LoggedRun:
 
     def __init__(self, path: Path, label: str | None = None) -> None:
         self.path = path
-        self.label = label
+        self.label = None if label is None else printable(label)
         """What whoever asks calls it; None: its settings tell."""
         self.settings = _settings_of(path)
         """By path: `schedule`, `algorithm.gamma`, `network.hidden`, ..."""
-        self.env = str(self.settings["env"])
-        self.algo = str(self.settings["algo"])
+        self.env = printable(self.settings["env"])
+        self.algo = printable(str(self.settings["algo"]))
         seed = self.settings.get("seed")
         self.seed = seed if isinstance(seed, int) else None
 
@@ -56,7 +58,7 @@ class LoggedRun:
 
     def series(self, metric: str) -> Series:
         """A metric where it is known. Of two values at one step the later one counts."""
-        known = {row["step"]: row[metric] for row in self.rows if _is_finite(row.get(metric))}
+        known = {row["step"]: row[metric] for row in self.rows if row.get(metric) is not None}
         steps = sorted(known)
         return Series(np.array(steps, np.float64), np.array([known[step] for step in steps], np.float64))
 
@@ -86,39 +88,6 @@ class LoggedRun:
 
     def __repr__(self) -> str:
         return f"LoggedRun({str(self.path)!r})"
-
-
-def _is_finite(value: Any) -> bool:
-    return value is not None and math.isfinite(value)
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics.jsonl. Its last line may be torn, for a run may be writing it or have been killed then."""
-    if not os.path.lexists(path):
-        return []
-    *lines, torn = read_whole(path).split(b"\n")
-    rows = [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
-    if torn:
-        with contextlib.suppress(RunFolderError):
-            rows.append(_row(torn, ""))
-    return rows
-
-
-def _row(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        raise RunFolderError(f"{where} is damaged: it is not JSON. Remove the line, or leave the run out.") from None
-    if not isinstance(row, dict) or "step" not in row or row["step"] is None:
-        raise RunFolderError(f"{where} is damaged: it is no row of metrics with a step. Remove it.")
-    for name, value in row.items():
-        if value is not None and not _is_number(value):
-            raise RunFolderError(f"{where} is damaged: {name!r} has no number. Remove the line.")
-    return row
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63)
 
 
 def find_runs(runs: RunsLike) -> list[LoggedRun]:
@@ -178,6 +147,8 @@ def _settings_of(path: Path) -> dict[str, Any]:
     values = read_json(file)
     if not isinstance(values, Mapping) or not isinstance(values.get("env"), str):
         raise RunFolderError(f"{file} is damaged: it names no environment.")
+    if len(values["env"]) > LONGEST_ENV:
+        raise RunFolderError(f"{file} is damaged: its env is longer than any name, {LONGEST_ENV:,} characters at most.")
     algo = values.get("algo", "ppo")
     flat: dict[str, Any] = {"algo": algo}
     for name, value in values.items():

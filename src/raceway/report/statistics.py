@@ -35,7 +35,20 @@ def interquartile_mean(values: np.ndarray) -> np.ndarray:
     """
     ordered = np.sort(np.asarray(values, np.float64), axis=0)
     cut = len(ordered) // 4
-    return ordered[cut : len(ordered) - cut].mean(axis=0)
+    return mean(ordered[cut : len(ordered) - cut])
+
+
+def mean(values: np.ndarray) -> np.ndarray:
+    """The mean along the first axis. Finite values have a finite mean, even where their sum is beyond any float."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = values.mean(axis=0)
+    overflowed = ~np.isfinite(found) & np.isfinite(values).all(axis=0)
+    if not overflowed.any():
+        return found
+    low, high = values.min(axis=0), values.max(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # rounding may go one step beyond them, to infinity
+        small = (values / len(values)).sum(axis=0)
+    return np.where(overflowed, np.clip(small, low, high), found)
 
 
 def interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

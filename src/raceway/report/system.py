@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-from pathlib import Path
 from typing import Any
 
 from raceway._core import usable_cpus
+from raceway.memory import memory_bytes
 
 PACKAGES = ("raceway", "jax", "jaxlib", "numpy", "gymnasium", "mujoco", "optax")
 
@@ -41,25 +41,6 @@ def xla_threads() -> int:
     """Threads that XLA computes with on the CPU. How sums are split among them shows in the last bits."""
     given = os.environ.get("NPROC", "")
     return int(given) if given.isdigit() and int(given) > 0 else usable_cpus()
-
-
-def cache_home() -> Path:
-    """Where what is worth keeping between runs goes. It may be deleted at any time."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "raceway"
-
-
-def memory_bytes() -> tuple[int, int]:
-    """Memory: (in all, free for use). Zeros where the system does not tell."""
-    found = {}
-    try:
-        with open("/proc/meminfo", encoding="utf-8") as lines:
-            for line in lines:
-                name, _, value = line.partition(":")
-                found[name] = int(value.split()[0]) * 1024
-    except OSError:
-        pass
-    return found.get("MemTotal", 0), found.get("MemAvailable", 0)
 
 
 def system_facts() -> dict[str, Any]:

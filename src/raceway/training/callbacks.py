@@ -1,33 +1,38 @@
-"""Callbacks: what a user's own code may do beside training."""
+"""Callbacks: code that is told of a run's rounds, evaluations and checkpoints, and may change the run."""
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raceway.algos.rollout import Episodes
+from raceway.algos.configs import AlgorithmConfig
+from raceway.algos.rollout import Collected, Episodes
+from raceway.errors import SettingError
 from raceway.training.evaluation import Evaluation
 from raceway.training.recent import RecentEpisodes
 
 
 @dataclass(frozen=True)
 class Round:
-    """What a round of training has brought."""
+    """What happened in a round of training."""
 
     round: int
     steps: int
     """Environment steps so far."""
     progress: float
-    """The part of the run that is over, 0 to 1."""
+    """The fraction of the run that is over, 0 to 1."""
     episodes: Episodes
     """Those that ended in it: `returns`, `lengths`, `envs`, and the means of the environment's infos."""
     return_mean: float | None
-    """Of the last hundred episodes; None before any has ended."""
+    """Mean return of the last hundred episodes with these `env_args`; None before any has ended."""
     metrics: Mapping[str, float]
-    """The algorithm's, as docs/metrics.md has them, without `train/`."""
+    """The algorithm's metrics, as in docs/metrics.md, without `train/`."""
+    env_args: Mapping[str, Any] = field(default_factory=dict)
+    """The `control.env_args` that its environments were made with."""
 
 
 class Control:
@@ -35,62 +40,129 @@ class Control:
 
     def __init__(self) -> None:
         self.learning_rate: float | None = None
-        """Of the next updates; None: as the settings say."""
+        """Learning rate of the next updates; None: as in the settings."""
+        self.ent_coef: float | None = None
+        """Weight of the entropy bonus in the next updates; None: as in the settings."""
         self.env_args: dict[str, Any] | None = None
-        """The environments' arguments, beside those of the settings. Others: all environments are made anew."""
+        """Arguments of the environments, over those of the settings. A change remakes all environments."""
         self.is_stopping = False
+        self.stop_reason = ""
+        self._is_stopped = False
+        self._console: Callable[[str], None] | None = None
 
-    def stop(self) -> None:
-        """Ends the run in a few rounds: always the same ones, if it is said in `on_round`."""
+    def stop(self, reason: str = "") -> None:
+        """Ends the run within a few rounds: always after the same number of them, if called in `on_round`.
+
+        reason: shown at the end, and kept as `run.stopped`. That of the first call is: `on_round` is called for the
+            last rounds too, and may call this again.
+        """
         self.is_stopping = True
+        if not self._is_stopped:
+            self.stop_reason = reason or "a callback stopped the run"
+        self._is_stopped = True
+
+    def note(self, text: str) -> None:
+        """Prints a line without disturbing the progress panel. Nothing is printed by a quiet run or in `on_start`."""
+        if self._console is not None:
+            self._console(text)
+
+    def print_notes_with(self, console: Callable[[str], None]) -> None:
+        """Sets where notes go."""
+        self._console = console
+
+    def save(self) -> dict[str, Any]:
+        """What was changed, for checkpoints."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def load(self, state: Mapping[str, Any], *, has_new_end: bool = False) -> None:
+        """Restores what `save` returned. `has_new_end`: the run is to end elsewhere than before."""
+        rate, ent_coef, env_args = (state[name] for name in ("learning_rate", "ent_coef", "env_args"))
+        self.learning_rate = None if rate is None else float(rate)
+        self.ent_coef = None if ent_coef is None else float(ent_coef)
+        self.env_args = None if env_args is None else {str(name): env_args[name] for name in env_args}
+        self.is_stopping = bool(state["is_stopping"])
+        self.stop_reason = str(state["stop_reason"])
+        self._is_stopped = bool(self.stop_reason) and not has_new_end
 
 
 class Callback:
-    """Override what you need. One method of one callback runs at a time, in one of the run's own threads.
+    """Base class of callbacks: override what you need. Methods run one at a time, in one of the run's own threads.
 
-    What `on_round` decides by what it is told is as reproducible as the run itself. Evaluations and checkpoints come
-    when they are ready, so what is decided by them depends on timing.
+    What `on_round` decides by what it is told is as reproducible as the run itself. Evaluations and checkpoints arrive
+    when they are ready, so decisions made there depend on timing.
     """
 
+    def on_start(self, control: Control) -> None:
+        """Before the first round: what is set here holds from the first update and the first environments on.
+
+        Also called when a run is resumed, before `load` restores the callback and the control.
+        """
+
     def on_round(self, told: Round, control: Control) -> None:
-        """After every update, before the next one: what takes long here slows the run."""
+        """After every update, before the next one: a slow `on_round` slows the run."""
 
     def on_evaluation(self, found: Evaluation, control: Control) -> None:
-        """When an evaluation is known."""
+        """When an evaluation is done."""
 
     def on_checkpoint(self, path: Path, control: Control) -> None:
         """When a checkpoint is on disk."""
 
     def save(self) -> dict[str, Any]:
-        """What it remembers, for checkpoints: numbers, strings, arrays, and lists, tuples and dicts of them."""
+        """State to keep in checkpoints: numbers, strings, arrays, and lists, tuples and dicts of them."""
         return {}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over what `save` gave, when a run is resumed."""
+        """Restores what `save` returned, when a run is resumed."""
 
 
 class Director:
     """Calls a run's callbacks, one at a time, and keeps what they have changed."""
 
-    def __init__(self, callbacks: Sequence[Callback] = ()) -> None:
+    def __init__(
+        self, callbacks: Sequence[Callback] = (), stop_at_return: float | None = None, *, has_new_end: bool = False
+    ) -> None:
+        """`has_new_end`: the run is resumed to train for longer than before, or to another return."""
         self.callbacks = list(callbacks)
+        self._has_new_end = has_new_end
         self.control = Control()
+        self._stop_at_return = stop_at_return
         self._recent = RecentEpisodes()
+        self._evaluated = 0
+        """Version of the last policy whose evaluation the callbacks know.
+
+        Kept with their state, and not with the log of evaluations: an evaluation that is newer than a checkpoint of the
+        callbacks is told again after a resume.
+        """
         self._lock = threading.RLock()
+        for callback in self.callbacks:
+            callback.on_start(self.control)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to ask after a round."""
+        return not self.callbacks and self._stop_at_return is None
 
     def on_round(
-        self, round_: int, steps: int, progress: float, episodes: Episodes, metrics: Mapping[str, float]
+        self, round_: int, steps: int, progress: float, collected: Collected, metrics: Mapping[str, float]
     ) -> None:
+        """Tells the callbacks of a round, and stops the run if its training return is the one to stop at."""
         with self._lock:
-            self._recent.add(episodes)
-            told = Round(round_, steps, progress, episodes, self._recent.return_mean, metrics)
+            episodes = collected.episodes
+            self._recent.add(episodes, collected.env_args)
+            told = Round(round_, steps, progress, episodes, self._recent.return_mean, metrics, collected.env_args)
             for callback in self.callbacks:
                 callback.on_round(told, self.control)
+            if self._stop_at_return is not None and self._recent.has_reached(self._stop_at_return):
+                self.control.stop(reached(self._recent, f"stop_at_return={self._stop_at_return:g}"))
 
-    def on_evaluation(self, found: Evaluation) -> None:
+    def on_evaluations(self, found: Sequence[Evaluation]) -> None:
+        """Tells those of the evaluations that the callbacks do not know yet."""
         with self._lock:
-            for callback in self.callbacks:
-                callback.on_evaluation(found, self.control)
+            for evaluation in found:
+                if evaluation.version > self._evaluated:
+                    self._evaluated = evaluation.version
+                    for callback in self.callbacks:
+                        callback.on_evaluation(evaluation, self.control)
 
     def on_checkpoint(self, path: Path) -> None:
         with self._lock:
@@ -98,21 +170,41 @@ class Director:
                 callback.on_checkpoint(path, self.control)
 
     def save(self) -> dict[str, Any]:
-        """What they remember and have changed."""
+        """The state of the callbacks and what they have changed."""
         with self._lock:
             return {
                 "callbacks": [callback.save() for callback in self.callbacks],
                 "recent": self._recent.save(),
-                **vars(self.control),
+                "evaluated": self._evaluated,
+                **self.control.save(),
             }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """What `save` gave."""
+        """Restores what `save` returned."""
         with self._lock:
             for callback, its in zip(self.callbacks, state["callbacks"], strict=True):
                 callback.load(its)
             self._recent.load(state["recent"])
-            rate, env_args = state["learning_rate"], state["env_args"]
-            self.control.learning_rate = None if rate is None else float(rate)
-            self.control.env_args = None if env_args is None else {str(name): env_args[name] for name in env_args}
-            self.control.is_stopping = bool(state["is_stopping"])
+            self._evaluated = int(state["evaluated"])
+            self.control.load(state, has_new_end=self._has_new_end)
+
+
+def reached(recent: RecentEpisodes, goal: str) -> str:
+    """The reason to stop at a training return."""
+    return f"the mean return of the last {recent.size} training episodes, {recent.return_mean:.1f}, reached {goal}"
+
+
+def check_control(control: Control, config: AlgorithmConfig) -> None:
+    """Refuses what a callback has set if the algorithm cannot use it."""
+    rate, ent_coef = control.learning_rate, control.ent_coef
+    for name, value in (("learning_rate", rate), ("ent_coef", ent_coef)):
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise SettingError(f"A callback has set {name}={value}. Set a finite number from 0 up, or None.")
+    if rate is not None and config.lr_schedule != "constant":
+        raise SettingError(
+            f"A callback has set learning_rate={rate:g}, but lr_schedule={config.lr_schedule!r} sets it with every "
+            "update. Train with lr_schedule='constant'."
+        )
+    if ent_coef is not None and not hasattr(config, "ent_coef"):
+        algo = type(config).__name__.removesuffix("Config").lower()
+        raise SettingError(f"A callback has set ent_coef={ent_coef:g}, but {algo} has no entropy bonus. Leave it out.")

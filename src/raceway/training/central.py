@@ -18,6 +18,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from raceway._core import usable_cpus
+from raceway.algos.hyperparameters import divisors_in_words
 from raceway.algos.rollout import Episodes, Rollout, Scaling, Weights
 from raceway.envs.python import InlinePool
 from raceway.errors import SettingError
@@ -212,6 +213,8 @@ class CentralSampler:
         for thread in self._threads:
             thread.join(max(0.0, deadline - monotonic()))
         for group in self._groups:
+            if self._sampling.source.is_single:
+                continue  # it is the caller's to close
             if not group.is_stepping:  # what native code is in the middle of something cannot be taken away from it
                 group.env.close()
 
@@ -237,9 +240,8 @@ def group_sizes(sampling: Sampling, wanted: int | None) -> list[int]:
     # While one half is stepped the other can be served. Not a matter of the lane, for JAX's floats depend on the size.
     size = wanted or (total // 2 if total % 2 == 0 else total)
     if total % size:
-        near = [n for n in range(1, total + 1) if total % n == 0]
         raise SettingError(
             f"num_envs={total} cannot be split into groups of group_size={size}: {total} is not a multiple of {size}. "
-            f"Use group_size {', '.join(map(str, near[:-1]))} or {near[-1]}."
+            f"Use group_size {divisors_in_words(total, size)}."
         )
     return [size] * (total // size)

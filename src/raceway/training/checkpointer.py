@@ -10,9 +10,12 @@ from types import TracebackType
 from typing import Any
 
 from raceway.errors import RunFolderError
+from raceway.files import sync
 from raceway.graph import GraphError, Program, Snapshot
 from raceway.training.checkpoints import Checkpoints
-from raceway.training.folder import sync
+from raceway.training.rescue import Rescue
+
+_LOOKS_EVERY_S = 0.05
 
 
 class Checkpointer:
@@ -21,6 +24,7 @@ class Checkpointer:
     def __init__(
         self,
         checkpoints: Checkpoints,
+        rescue: Rescue,
         facts: Mapping[str, Any],
         interval_s: float,
         logs: tuple[Path, ...],
@@ -28,6 +32,8 @@ class Checkpointer:
         on_trouble: Callable[[str], None],
     ) -> None:
         self._checkpoints = checkpoints
+        self._checkpoints.home = rescue.known
+        self._rescue = rescue
         self._facts = facts
         self._interval_s = interval_s
         self._logs = logs
@@ -38,7 +44,7 @@ class Checkpointer:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        """What a callback has raised: it ends the run, and is raised when that has ended."""
+        """What ended the thread, such as an error of a callback: it ends the run, and is raised when that has ended."""
         self.last: int | None = None
         """The round of the last one that is on disk."""
 
@@ -50,30 +56,50 @@ class Checkpointer:
     def write(self, snapshot: Snapshot) -> None:
         """Writes one now."""
         with self._lock:
-            if self.last is not None and snapshot.round <= self.last:
-                return
             try:
-                for log in self._logs:
-                    sync(log)
-                path = self._checkpoints.write(snapshot, self._facts)
+                path = self._write(snapshot)
             except (RunFolderError, OSError) as error:
                 self._on_trouble(f"No checkpoint of round {snapshot.round}, the last one stays: {error}")
                 return
-            self.last = snapshot.round
-        self._on_written(path)
+        if path is not None:
+            self._on_written(path)
+
+    def _write(self, snapshot: Snapshot) -> Path | None:
+        """Where it is now; None if there is a newer one."""
+        place = self._place()
+        if self.last is not None and snapshot.round <= self.last:
+            return None
+        try:
+            path = place.write(snapshot, self._facts)
+        except (RunFolderError, OSError):
+            if place.home is None or not self._rescue.look():
+                raise
+            path = self._place().write(snapshot, self._facts)  # the folder was lost meanwhile
+        self.last = snapshot.round
+        return path
+
+    def _place(self) -> Checkpoints:
+        """Where a checkpoint goes: into the run's folder, with the logs that it belongs to, or where it is saved."""
+        folder = self._rescue.folder
+        if folder.checkpoints != self._checkpoints.directory:
+            self._checkpoints = Checkpoints(folder.checkpoints, self._checkpoints.keep)
+            self._logs = (folder.chain, folder.metrics)
+            self.last = None
+        self._rescue.save_logs()
+        for log in self._logs:
+            sync(log)
+        return self._checkpoints
 
     def _work(self, program: Program) -> None:
-        while not self._is_over.wait(self._interval_s):
-            try:
-                snapshot = program.snapshot()
-                self.write(snapshot)
-            except GraphError:  # it has ended meanwhile, or has not begun
-                continue
-            except BaseException as error:
-                self._error = error
+        try:
+            while not self._is_over.wait(self._interval_s):
+                with contextlib.suppress(GraphError):  # it has ended meanwhile, or has not begun
+                    self.write(program.snapshot())
+        except BaseException as error:  # a run must not go on without checkpoints as if there were some
+            self._error = error
+            while not self._is_over.wait(_LOOKS_EVERY_S):  # the program may not have begun yet
                 with contextlib.suppress(GraphError):
                     program.stop()
-                return
 
     def __enter__(self) -> Checkpointer:
         assert self._thread is not None

@@ -1,7 +1,7 @@
 """Checkpoints on disk: the last few snapshots of a run, each a pair of files that is there whole or not at all.
 
 `checkpoint-000000120.safetensors` has the arrays, `checkpoint-000000120.json` everything else: the snapshot's text, the
-arrays' file and checksum, facts for whoever resumes. The JSON file begins with a checksum of the rest of itself, and is
+arrays' file and checksum, facts for resuming. The JSON file begins with a checksum of the rest of itself, and is
 written last: it is what makes the pair count. Nothing in the files is code, and nothing that is read is believed.
 """
 
@@ -19,23 +19,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raceway.errors import RunFolderError, UserError
+from raceway.errors import RunFolderError, SettingError, UserError
+from raceway.files import MOST_TEXT, KnownFolder, opened_folder, parse_json, read_whole, remove, sync, write_whole
 from raceway.graph import GraphError, Snapshot
-from raceway.training.folder import (
-    LARGEST_TEXT,
-    pack_arrays,
-    parse_json,
-    read_whole,
-    sync,
-    unpack_arrays,
-    write_whole,
-)
+from raceway.messages import quantity, quoted
+from raceway.training.array_files import pack_arrays, read_packed, unpack_arrays
 
 FORMAT = 1
 
 _NAME = re.compile(r"checkpoint-(-?\d{8,18})(-[0-9a-f]{8})?\.(json|safetensors)")
 _BEGUN = ".checkpoint-"  # what write_whole calls a file that it has not finished
 _HEAD = re.compile(rb'\{"sha256": "([0-9a-f]{64})",\n')
+_MOST_TRIED = 100
+"""Checkpoints that are looked at, the newest first, for one that is good."""
+_MOST_TOLD = 3
 _KINDS = {"format": int, "round": int, "arrays": str, "arrays_sha256": str, "snapshot": str, "facts": dict}
 
 
@@ -61,6 +58,8 @@ class Checkpoints:
             raise ValueError(f"keep={keep} checkpoints. Keep at least one.")
         self.directory = directory
         self.keep = keep
+        self.home: KnownFolder | None = None
+        """The run's folder: nothing is written to another one that was put in its place. None: it is not looked at."""
         self.troubles: list[str] = []
         """Why `newest` passed over newer ones, a sentence for each."""
 
@@ -80,7 +79,10 @@ class Checkpoints:
                 "facts": dict(facts),
                 "snapshot": text,
             }
-            _write_pair(data, content, path, _with_digest(told))
+            self._write_pair(data, content, path, _with_digest(told))
+            self._check_home()
+        except RunFolderError:
+            raise
         except OSError as error:
             raise RunFolderError(
                 f"{path} could not be written: {error.strerror or error}. The checkpoints before it are whole. Make "
@@ -89,18 +91,42 @@ class Checkpoints:
         self._remove_all_but(snapshot.round, data.name)
         return path
 
+    def _write_pair(self, data: Path, content: bytes, path: Path, told: bytes) -> None:
+        """The arrays, then the JSON file that names them. If that does not come to pass, neither do the arrays."""
+        is_ours = not data.exists()
+        try:
+            self._check_home()
+            write_whole(data, content)
+            self._check_home()  # writing takes its time
+            write_whole(path, told)
+        except BaseException:
+            is_home = self.home is None or not self.home.what_happened()
+            if is_ours and is_home and not (path.is_file() and read_whole(path, MOST_TEXT) == told):
+                remove(data)
+            raise
+
+    def _check_home(self) -> None:
+        if self.home is not None:
+            self.home.check()
+
+    @property
+    def are_there(self) -> bool:
+        return bool(self._rounds())
+
     def newest(self) -> Checkpoint | None:
         """The newest that is good; None if there are none at all. Damaged ones are passed over: see `troubles`."""
         self.troubles = []
-        for round_ in sorted(self._rounds(), reverse=True):
+        for round_ in sorted(self._rounds(), reverse=True)[:_MOST_TRIED]:
             try:
                 return self._read(round_)
             except RunFolderError as error:
                 self.troubles.append(str(error))
         if self.troubles:
+            why = " ".join(self.troubles[:_MOST_TOLD])
+            more = f" And {len(self.troubles) - _MOST_TOLD} more." if len(self.troubles) > _MOST_TOLD else ""
             raise RunFolderError(
-                f"None of the checkpoints in {self.directory} can be used: {' '.join(self.troubles)} Train again, or "
-                "put a good copy there."
+                f"None of the checkpoints in {self.directory} can be used: {why}{more} Train again, or put a good copy "
+                "there."
             )
         return None
 
@@ -108,9 +134,9 @@ class Checkpoints:
         path = self.directory / f"{_stem(round_)}.json"
         told = _read_told(path)
         if told["round"] != round_ or not _is_arrays_file(told["arrays"], round_):
-            raise RunFolderError(f"{path} is damaged: it tells of round {told['round']} and of {told['arrays']!r}.")
+            raise RunFolderError(f"{path} is damaged: it names round {told['round']} and {quoted(told['arrays'])}.")
         data = self.directory / told["arrays"]
-        content = read_whole(data)
+        content = read_packed(data)
         if _digest(content) != told["arrays_sha256"]:
             raise RunFolderError(f"{data} is damaged: its checksum is not the one in {path.name}.")
         arrays = unpack_arrays(content, data)
@@ -123,9 +149,10 @@ class Checkpoints:
         return Checkpoint(path, round_, snapshot, told["facts"])
 
     def _make_directory(self) -> None:
-        if not self.directory.is_dir():
-            self.directory.mkdir(parents=True)
-            sync(self.directory.parent)
+        is_new = not os.path.lexists(self.directory)
+        with opened_folder(self.directory, create=True):
+            if is_new:
+                sync(self.directory.parent)
 
     def _arrays_file(self, round_: int, content: bytes) -> Path:
         """Where the arrays go. A pair that is there keeps its arrays until its JSON file names the new ones."""
@@ -138,7 +165,10 @@ class Checkpoints:
 
     def _names(self) -> list[str]:
         try:
-            return os.listdir(self.directory)
+            with opened_folder(self.directory) as folder:
+                return os.listdir(folder)
+        except RunFolderError:
+            raise
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -157,7 +187,7 @@ class Checkpoints:
             is_out = json_round not in (None, *kept) or (data_round is not None and name not in named)
             if is_out or name.startswith(_BEGUN):
                 with suppress(OSError):  # it only takes up room
-                    os.unlink(self.directory / name)
+                    remove(self.directory / name)
 
     def _named(self, round_: int) -> str:
         """The arrays' file of a checkpoint; of one that is damaged, nothing has to stay."""
@@ -172,6 +202,8 @@ def fitting(what: str) -> Iterator[None]:
     """Around the loading of saved state: whatever is wrong with it, it is the checkpoint that does not fit."""
     try:
         yield
+    except SettingError as error:  # a setting that was saved
+        raise MisfitError(f"its {what} does not fit this run: {error}") from error
     except UserError:
         raise
     except Exception as error:
@@ -213,7 +245,9 @@ def _take(handle: int, folder: Path) -> None:
 
 
 def _put(handle: int, content: bytes) -> None:
-    """The lock is what counts; who has it is said as far as the disk can take it."""
+    """The lock is what counts; who has it is said as far as the disk can take it, and in no file of another folder."""
+    if os.fstat(handle).st_nlink > 1:
+        return
     with suppress(OSError):
         os.ftruncate(handle, 0)
         os.pwrite(handle, content, 0)
@@ -243,12 +277,17 @@ def _digest(content: bytes) -> str:
 def _with_digest(told: Mapping[str, Any]) -> bytes:
     """JSON that begins with the checksum of what comes after it."""
     rest = (json.dumps(told, indent=2, allow_nan=False)[2:] + "\n").encode()
+    if len(rest) > MOST_TEXT - 100:  # it could not be read again
+        raise RunFolderError(
+            f"What is to be saved beside arrays has {quantity(len(rest))}, and {quantity(MOST_TEXT)} is the most. Let "
+            "callbacks and environments save large data as NumPy arrays."
+        )
     return b'{"sha256": "%s",\n' % _digest(rest).encode() + rest
 
 
 def _read_told(path: Path) -> dict[str, Any]:
     """What `_with_digest` was given."""
-    content = read_whole(path, LARGEST_TEXT)
+    content = read_whole(path, MOST_TEXT)
     head = _HEAD.match(content)
     if not head or _digest(content[head.end() :]) != head[1].decode():
         raise RunFolderError(f"{path} is damaged: its checksum is not that of its content.")
@@ -261,15 +300,3 @@ def _read_told(path: Path) -> dict[str, Any]:
         if type(told.get(name)) is not kind:
             raise RunFolderError(f"{path} is damaged: its {name!r} is not what it must be.")
     return told
-
-
-def _write_pair(data: Path, content: bytes, path: Path, told: bytes) -> None:
-    """The arrays, then the JSON file that names them. If that does not come to pass, neither do the arrays."""
-    is_ours = not data.exists()
-    try:
-        write_whole(data, content)
-        write_whole(path, told)
-    except BaseException:
-        if is_ours and not (path.is_file() and path.read_bytes() == told):
-            data.unlink(missing_ok=True)
-        raise

@@ -8,9 +8,9 @@ from typing import Any
 from gymnasium.utils.env_checker import data_equivalence
 
 from raceway.algos.rollout import Collected, Weights
-from raceway.errors import DivergedError
+from raceway.errors import DivergedError, SettingError
 from raceway.graph import Effect, Input, Output, Reactor, Timer, reaction, shutdown, startup
-from raceway.training.checkpoints import fitting
+from raceway.training.checkpoints import MisfitError, fitting
 from raceway.training.sampler import Sampler
 
 MakeSampler = Callable[[dict[str, Any], str], Sampler]
@@ -26,10 +26,15 @@ class Collector(Reactor):
     weights = Input[Weights]()
     collected = Output[Collected]()
 
-    def __init__(self, make_sampler: MakeSampler, on_resumed: OnResumed | None = None) -> None:
+    def __init__(
+        self,
+        make_sampler: MakeSampler,
+        on_resumed: OnResumed | None = None,
+        env_args: dict[str, Any] | None = None,
+    ) -> None:
         self._make_sampler = make_sampler
         self._on_resumed = on_resumed
-        self._env_args: dict[str, Any] = {}
+        self._env_args = env_args or {}
         self._purpose = "training"
         self._sampler: Sampler | None = None
 
@@ -53,7 +58,7 @@ class Collector(Reactor):
             rollout, episodes = self._sampler.collect(weights, self.round, self.collected.empty)
         except FloatingPointError as error:
             raise DivergedError(f"Round {self.round}: {error}") from None
-        return self.collected(Collected(rollout, episodes))
+        return self.collected(Collected(rollout, episodes, self._env_args))
 
     def _change(self, env_args: dict[str, Any], purpose: str) -> None:
         """Goes on with other environments, which have seeds of their own."""
@@ -70,8 +75,12 @@ class Collector(Reactor):
         """Where environments cannot tell their state, new episodes begin, with seeds that no others have."""
         with fitting("environments' state"):
             saved = state["sampler"]
-            if state["purpose"] != self._purpose:  # they change together
-                self._change(state["env_args"], state["purpose"])
+            args = state["env_args"]
+            if state["purpose"] != self._purpose or not data_equivalence(args, self._env_args):
+                try:
+                    self._change(args, state["purpose"])
+                except SettingError as error:  # which is about callbacks, and here it is the checkpoint that is wrong
+                    raise MisfitError(f"its environments' arguments do not fit this run: {error}") from None
             assert self._sampler is not None
             lost = None
             if saved is None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import jax
 
-from raceway.report.system import cache_home, cpu_name, versions
+from raceway.cache import private_folder
+from raceway.report.system import cpu_name, versions
 
 _LEAST_COMPILE_S = 0.05
 
@@ -17,10 +18,8 @@ def keep_compiled() -> None:
     """Lets JAX keep what it compiles, unless a place for that has been chosen already (JAX_COMPILATION_CACHE_DIR)."""
     if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
         return
-    try:
-        directory = cache_directory()
-        directory.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # a home that is not there or cannot be written to is no reason not to train
+    directory = cache_directory()
+    if directory is None:
         return
     settings = {
         "jax_compilation_cache_dir": str(directory),
@@ -31,11 +30,14 @@ def keep_compiled() -> None:
         jax.config.update(name, value)  # type: ignore[no-untyped-call]
 
 
-def cache_directory() -> Path:
-    """One for each kind of CPU and version of JAX: programs compiled for another may not run, or not be equal."""
+def cache_directory() -> Path | None:
+    """One for each kind of CPU and version of JAX: programs compiled for another may not run, or not be equal.
+
+    None where there is no place that only this user can write to: training works without, and takes longer to begin.
+    """
     found = versions()
     kind = f"{cpu_name()} {_cpu_features()} {found['jax']} {found['jaxlib']}"
-    return cache_home() / "compiled" / hashlib.sha256(kind.encode()).hexdigest()[:16]
+    return private_folder(f"compiled/{hashlib.sha256(kind.encode()).hexdigest()[:16]}")
 
 
 def _cpu_features() -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import Space, spaces
 
-_LARGEST = 1 << 27
-"""Numbers of an observation or action: a file that speaks of more is not believed."""
+from raceway.messages import quoted
+from raceway.training.shapes import size_of
+
+_LARGEST = 1 << 24
+"""Numbers of a whole observation or action: a file that describes more is not believed."""
 
 
 def describe(space: Space) -> dict[str, Any]:
@@ -33,12 +35,26 @@ def describe(space: Space) -> dict[str, Any]:
 
 
 def described(data: Mapping[str, Any]) -> Space:
-    """The space that `describe` told of."""
+    """The space that `describe` gave the data of."""
+    if (size := _size(data)) > _LARGEST:
+        raise ValueError(f"A space of {size:,} numbers is larger than any: {_LARGEST:,} is the most.")
+    return _space(data)
+
+
+def _size(data: Mapping[str, Any]) -> int:
+    """How many numbers a space has, of which nothing is made yet."""
+    if "parts" in data:
+        parts = (part[1] if data.get("kind") == "dict" else part for part in data["parts"])
+        return sum(_size(part) for part in parts)
+    return size_of(data["shape"], _LARGEST) if "shape" in data else 1
+
+
+def _space(data: Mapping[str, Any]) -> Space:
     match data.get("kind"):
         case "box":
             dtype = np.dtype(data["dtype"])
-            if dtype.kind not in "biuf" or math.prod(data["shape"]) > _LARGEST:
-                raise ValueError(f"There is no box of {dtype} in the shape {data['shape']}.")
+            if dtype.kind not in "biuf":
+                raise ValueError(f"There is no box of {dtype}.")
             low, high = (_array(data[end], data["shape"], dtype) for end in ("low", "high"))
             return spaces.Box(low, high, tuple(data["shape"]), dtype.type)
         case "discrete":
@@ -46,14 +62,12 @@ def described(data: Mapping[str, Any]) -> Space:
         case "multi_discrete":
             return spaces.MultiDiscrete(np.array(data["nvec"]), start=np.array(data["start"]))
         case "multi_binary":
-            if math.prod(data["shape"]) > _LARGEST:
-                raise ValueError(f"There is nothing of the shape {data['shape']}.")
             return spaces.MultiBinary(data["shape"])
         case "dict":
-            return spaces.Dict([(name, described(part)) for name, part in data["parts"]])
+            return spaces.Dict([(name, _space(part)) for name, part in data["parts"]])
         case "tuple":
-            return spaces.Tuple([described(part) for part in data["parts"]])
-    raise ValueError(f"There is no kind of space called {data.get('kind')!r}.")
+            return spaces.Tuple([_space(part) for part in data["parts"]])
+    raise ValueError(f"There is no kind of space called {quoted(data.get('kind'))}.")
 
 
 def _numbers(bound: np.ndarray) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
@@ -16,7 +17,9 @@ from raceway.envs import user_native
 from raceway.envs.catalog import tasks
 from raceway.envs.native import NativePool
 from raceway.envs.python import InlinePool, ProcessPool, python_pool
-from raceway.errors import SettingError
+from raceway.envs.python.makers import takes_argument
+from raceway.errors import SettingError, UserError
+from raceway.messages import printable, quoted
 
 Target = str | Callable[..., Any] | Sequence[Callable[..., Any]] | VectorEnv
 Lane = Literal["auto", "native", "process", "inline"]
@@ -60,7 +63,13 @@ class EnvSource:
         return isinstance(self.target, VectorEnv)
 
     def make(
-        self, num_envs: int, *, first: int = 0, num_workers: int | None = None, render_mode: str | None = None
+        self,
+        num_envs: int,
+        *,
+        first: int = 0,
+        num_workers: int | None = None,
+        render_mode: str | None = None,
+        autoreset: str = "same_step",
     ) -> VectorEnv:
         """A vector environment of this kind, reset within the step where that can be chosen.
 
@@ -74,8 +83,9 @@ class EnvSource:
                 )
             return self.target
         if self.is_native:
-            return self.make_native(num_envs, num_workers=num_workers, render_mode=render_mode)
-        return self.make_python(num_envs, first=first, num_workers=num_workers, render_mode=render_mode)
+            return self.make_native(num_envs, num_workers=num_workers, render_mode=render_mode, autoreset=autoreset)
+        how: dict[str, Any] = {"num_workers": num_workers, "render_mode": render_mode, "autoreset": autoreset}
+        return self.make_python(num_envs, first=first, **how)
 
     @property
     def inline(self) -> EnvSource:
@@ -83,7 +93,13 @@ class EnvSource:
         return self if self.is_native or self.lane == "native" else replace(self, lane="inline")
 
     def make_python(
-        self, num_envs: int, *, first: int = 0, num_workers: int | None = None, render_mode: str | None = None
+        self,
+        num_envs: int,
+        *,
+        first: int = 0,
+        num_workers: int | None = None,
+        render_mode: str | None = None,
+        autoreset: str = "same_step",
     ) -> InlinePool | ProcessPool:
         """A pool of environments in Python, whose episodes can be played again from their seeds."""
         if self.lane == "native":
@@ -94,33 +110,63 @@ class EnvSource:
         target = self.target
         if isinstance(target, Sequence) and not isinstance(target, str):  # they take turns
             target = list(islice(cycle(target), first, first + num_envs))
-        args = dict(self.args) if render_mode is None else {**self.args, "render_mode": render_mode}
-        return python_pool(
-            target,
-            num_envs,
-            lane="inline" if self.lane == "inline" else "process",
-            num_workers=num_workers,
-            autoreset="same_step",
-            episode_seeds=True,
-            on_error=self.on_error,
-            worker_timeout=self.worker_timeout,
-            kwargs=args,
-        )
+        args = dict(self.args)
+        if render_mode is not None and takes_argument(target, "render_mode"):  # else it may draw in a mode of its own
+            args["render_mode"] = render_mode
+        with self._arguments_told():
+            return python_pool(
+                target,
+                num_envs,
+                lane="inline" if self.lane == "inline" else "process",
+                num_workers=num_workers,
+                autoreset=autoreset,
+                episode_seeds=True,
+                on_error=self.on_error,
+                worker_timeout=self.worker_timeout,
+                kwargs=args,
+            )
 
     def make_native(
-        self, num_envs: int, *, num_workers: int | None = None, render_mode: str | None = None
+        self,
+        num_envs: int,
+        *,
+        num_workers: int | None = None,
+        render_mode: str | None = None,
+        autoreset: str = "same_step",
     ) -> NativePool:
         """The same as a native pool, which episodes are recorded in."""
         assert isinstance(self.target, str)
-        return raceway.make(
-            self.target,
-            num_envs,
-            num_workers=num_workers,
-            autoreset="same_step",
-            record_episodes=True,
-            render_mode=render_mode,
-            **self.args,
-        )
+        with self._arguments_told():
+            return raceway.make(
+                self.target,
+                num_envs,
+                num_workers=num_workers,
+                autoreset=autoreset,
+                record_episodes=True,
+                render_mode=render_mode,
+                **self.args,
+            )
+
+    @contextmanager
+    def _arguments_told(self) -> Iterator[None]:
+        """Arguments that do not fit the environment are the user's to put right, whether given now or in a folder."""
+        try:
+            yield
+        except UserError:
+            raise
+        except (TypeError, ValueError, OverflowError, OSError, MemoryError) as error:
+            said = printable(str(error) or type(error).__name__, 1000)
+            given = f" (env_args={quoted(dict(self.args))})" if self.args else ""
+            raise SettingError(f"{printable(self.name)} cannot be made{given}: {said}") from error
+
+
+def can_draw(target: Target, env: VectorEnv) -> bool:
+    """Whether pictures can be had of environments like `env`, which was made of `target`."""
+    if "rgb_array" not in env.metadata.get("render_modes", ()):
+        return False
+    if isinstance(target, VectorEnv) or user_native.is_path(target):
+        return True
+    return takes_argument(target, "render_mode") or env.render_mode == "rgb_array"
 
 
 def env_seed(seed: int, purpose: str) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from raceway.algos.rollout import Weights
+from raceway.errors import DivergedError
 from raceway.training.sampler import Sampler
 
 CHUNK_STEPS = 128
@@ -26,20 +27,37 @@ class Evaluation:
     returns: tuple[float, ...]
     """Of each episode that ended."""
     lengths: tuple[int, ...]
+    env_args: dict[str, Any] | None = None
+    """Arguments of its environments beside those of the settings, such as a curriculum's level; None: no others."""
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Evaluation:
-        """What its fields were, on disk."""
-        returns, lengths = tuple(map(float, told["returns"])), tuple(map(int, told["lengths"]))
-        return cls(int(told["version"]), int(told["steps"]), returns, lengths)
+        """What `to_dict` gave."""
+        returns = tuple(math.nan if each is None else float(each) for each in told["returns"])
+        args = told.get("env_args")
+        lengths = tuple(map(int, told["lengths"]))
+        return cls(int(told["version"]), int(told["steps"]), returns, lengths, None if args is None else dict(args))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data for JSON, which has no infinity and no NaN: a return that is not finite is None."""
+        returns = [each if math.isfinite(each) else None for each in self.returns]
+        return {**asdict(self), "returns": returns}
 
     @property
     def mean(self) -> float:
-        return float(np.mean(self.returns)) if self.returns else float("nan")
+        """Mean return; NaN if no episode ended."""
+        if not self.returns:
+            return math.nan
+        with np.errstate(over="ignore", invalid="ignore"):  # rewards may be as large as they like
+            return float(np.mean(self.returns))
 
     @property
     def std(self) -> float:
-        return float(np.std(self.returns)) if self.returns else float("nan")
+        """Standard deviation of the returns; NaN if no episode ended."""
+        if not self.returns:
+            return math.nan
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.std(self.returns))
 
     @property
     def length(self) -> float:
@@ -64,21 +82,28 @@ def evaluate_weights(sampler: Sampler, weights: Weights, trial: Trial, steps: in
 def evaluating(sampler: Sampler, weights: Weights, trial: Trial, steps: int) -> Iterator[Evaluation | None]:
     """Some steps of every environment at a time; what came of it is last, None is not yet.
 
-    Lets every environment end its share of the episodes: taking those that end first would favour short ones.
+    Lets every environment end its share of the episodes: taking those that end first would favour short ones. One whose
+    episode takes more than `max_steps` is not waited for any longer.
     """
     num_envs, episodes = trial.num_envs, trial.episodes
     sampler.restart()
     wanted = np.full(num_envs, episodes // num_envs) + (np.arange(num_envs) < episodes % num_envs)
     returns: list[float] = []
     lengths: list[int] = []
+    since = np.zeros(num_envs, np.int64)  # when the episode under way began, to the chunk
     for chunk in range(math.ceil(int(wanted.max()) * trial.max_steps / CHUNK_STEPS)):
-        _, ended = sampler.collect(weights, chunk, np.empty)
+        try:
+            _, ended = sampler.collect(weights, chunk, np.empty)
+        except FloatingPointError as error:
+            raise DivergedError(f"Evaluation after {weights.version} updates: {error}") from None
         for env, return_, length in zip(ended.envs, ended.returns, ended.lengths, strict=True):
+            since[env] = (chunk + 1) * CHUNK_STEPS
             if wanted[env] > 0:
                 wanted[env] -= 1
                 returns.append(float(return_))
                 lengths.append(int(length))
-        if not wanted.any():
+        is_given_up = (chunk + 1) * CHUNK_STEPS - since >= trial.max_steps
+        if not (wanted[~is_given_up] > 0).any():
             break
         yield None
-    yield Evaluation(weights.version, steps, tuple(returns), tuple(lengths))
+    yield Evaluation(weights.version, steps, tuple(returns), tuple(lengths), weights.env_args or None)

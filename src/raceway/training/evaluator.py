@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from gymnasium.utils.env_checker import data_equivalence
 
 from raceway.algos.rollout import Weights
 from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
@@ -15,6 +16,9 @@ from raceway.training.checkpoints import fitting
 from raceway.training.evaluation import Evaluation, Trial, evaluating
 from raceway.training.policy_files import Best
 from raceway.training.sampler import Sampler
+
+MakeSampler = Callable[[dict[str, Any]], Sampler]
+"""Makes a sampler of environments with these arguments beside those of the settings."""
 
 _NICENESS = 10
 """Training comes first: when CPUs are scarce it gets about nine tenths of them."""
@@ -30,10 +34,18 @@ class Evaluator(Reactor):
     """To itself: there may be more to do."""
     more = Input[bool]()
 
-    def __init__(self, sampler: Sampler, best: Best, trial: Trial, steps_per_round: int) -> None:
+    def __init__(
+        self,
+        make_sampler: MakeSampler,
+        best: Best,
+        trial: Trial,
+        steps_per_round: int,
+        env_args: dict[str, Any] | None = None,
+    ) -> None:
         self._built_in = os.getpid()
-        self._sampler = sampler
-        self._is_open = False
+        self._make_sampler = make_sampler
+        self._sampler: Sampler | None = None
+        self._env_args = env_args or {}
         self._best = best
         self._trial = trial
         self._steps_per_round = steps_per_round
@@ -50,8 +62,25 @@ class Evaluator(Reactor):
         os.setpriority(os.PRIO_PROCESS, thread, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))
         if os.getpid() != self._built_in:
             _leave_accelerators_alone()
-        self._sampler.open()
-        self._is_open = True
+        self._open()
+
+    def _open(self) -> Sampler:
+        sampler = self._make_sampler(self._env_args)
+        try:
+            sampler.open()
+        except BaseException:
+            sampler.close()
+            raise
+        self._sampler = sampler
+        return sampler
+
+    def _sampler_for(self, candidate: Weights) -> Sampler:
+        """Environments with the arguments that the candidate was trained for: evaluation follows a curriculum."""
+        if self._sampler is not None and data_equivalence(candidate.env_args or {}, self._env_args):
+            return self._sampler
+        self.close()
+        self._env_args = candidate.env_args or {}
+        return self._open()
 
     @reaction((candidate, more), effects=(evaluations, goes_on))
     def evaluate(self, candidate: Weights | None, more: bool | None) -> Iterator[Effect[Any]]:
@@ -65,7 +94,7 @@ class Evaluator(Reactor):
             if candidate is None or (self._evaluations and self._evaluations[-1].version >= candidate.version):
                 return  # a resumed run brings the last one again
             steps = candidate.version * self._steps_per_round
-            self._underway = candidate, evaluating(self._sampler, candidate, self._trial, steps)
+            self._underway = candidate, evaluating(self._sampler_for(candidate), candidate, self._trial, steps)
         weights, parts = self._underway
         found = next(parts)
         if found is not None:
@@ -76,7 +105,7 @@ class Evaluator(Reactor):
         yield self.goes_on(True)
 
     def save(self) -> dict[str, Any]:
-        return {"evaluations": [asdict(each) for each in self._evaluations]}
+        return {"evaluations": [each.to_dict() for each in self._evaluations]}
 
     def load(self, state: dict[str, Any]) -> None:
         with fitting("evaluations"):
@@ -85,8 +114,9 @@ class Evaluator(Reactor):
 
     @reaction(shutdown)
     def close(self) -> None:
-        if self._is_open:  # or opening it failed, and that is the error to tell
+        if self._sampler is not None:  # or opening it failed, and that is the error to tell
             self._sampler.close()
+            self._sampler = None
 
 
 def _leave_accelerators_alone() -> None:

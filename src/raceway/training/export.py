@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from raceway.algos.networks import OBSERVATION_LIMIT
-from raceway.errors import SettingError, UserError
+from raceway.errors import RunFolderError, SettingError, UserError
+from raceway.files import read_json, write_whole
 from raceway.names import did_you_mean
+from raceway.training.array_files import pack_arrays
 from raceway.training.blueprint import Blueprint, blueprint
 from raceway.training.config import TrainConfig
 from raceway.training.described_spaces import describe
-from raceway.training.folder import RunFolder, pack_arrays, read_json, write_whole
+from raceway.training.folder import RunFolder
 from raceway.training.policy_files import PolicyContent, read_policy
 
 FORMATS = ("onnx", "safetensors")
@@ -73,6 +75,8 @@ def export(
     plan = blueprint(config, content)
     try:
         return _write_onnx(path, plan, facts) if to == "onnx" else _write_safetensors(path, plan, facts)
+    except RunFolderError:
+        raise
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}. Name another place: --out FILE.") from None
 
@@ -114,6 +118,7 @@ def _write_onnx(path: Path, plan: Blueprint, facts: Mapping[str, Any]) -> Path:
     told = {**facts, **_spaces(plan)}
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
     about = f"The {facts['policy']} policy of {facts['algo']} in {facts['env']}, after {facts['updates']} updates."
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, onnx_model(plan, texts, about))
     return path
 
@@ -129,6 +134,7 @@ def _write_safetensors(path: Path, plan: Blueprint, facts: Mapping[str, Any]) ->
         "order": ORDER,
         "trained": facts,
     }
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content)
     write_whole(path.with_suffix(".json"), (json.dumps(about, indent=2) + "\n").encode())
     return path

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
-import stat
 import time
-import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from raceway.envs.user_native import fingerprint, is_path
 from raceway.errors import RunFolderError, SettingError
+from raceway.files import opened_folder, read_json, write_json
+from raceway.messages import printable
 from raceway.report.system import system_facts
 
 if TYPE_CHECKING:
@@ -24,26 +21,19 @@ if TYPE_CHECKING:
 
 POLICY_FACTS = "policy.json"
 
-_DTYPES = (
-    "bool",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-    "float16",
-    "float32",
-    "float64",
-)
-
-_DEEPEST = 50
-"""Objects within objects in JSON: whoever goes through what was read is not to run out of stack."""
-
-LARGEST_TEXT = 1 << 26
-"""Bytes of a JSON file. No run has one that comes near, and one that is read must fit in memory many times over."""
+_SEARCH_DEPTH = 3
+_MOST_SEARCHED = 10_000
+"""Folders that are searched to suggest a run, so that naming / by mistake does not search the whole disk."""
 
 
 class RunFolder:
-    """`runs/<env>/<algo>-<seed>-<time>/` and what is in it."""
+    """`runs/<env>/<algo>-<seed>-<time>/` and what is in it.
+
+    The folder itself may be named by way of a link. Below it no link is followed to write or delete anything.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = Path(os.path.realpath(path)) if path.is_symlink() else path
 
     @classmethod
     def at(cls, config: TrainConfig) -> RunFolder:
@@ -53,7 +43,7 @@ class RunFolder:
             parent.mkdir(parents=True, exist_ok=True)
             if config.log.name is None:
                 name = f"{config.algo}-{config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
-                return cls(_new_directory(parent, name))
+                return cls(new_directory(parent, name))
             (parent / config.log.name).mkdir(exist_ok=True)
         except OSError as error:
             raise RunFolderError(
@@ -71,12 +61,15 @@ class RunFolder:
         """Whether there is a run in it."""
         return self.config.is_file()
 
-    def begin(self, config: TrainConfig) -> None:
-        """Writes the settings and the facts of the system."""
+    def begin(self, config: TrainConfig, initial_sha256: str | None = None) -> None:
+        """Writes the settings and the facts of the system, the digest of the initial weights with them."""
         try:
-            self.videos.mkdir(exist_ok=True)
-            write_json(self.system, facts_of(config))
+            with opened_folder(self.videos, create=True):
+                pass
+            write_json(self.system, facts_of(config, initial_sha256))
             write_json(self.config, config.to_dict())  # last, for this is what makes it a run folder
+        except RunFolderError:
+            raise
         except OSError as error:
             raise RunFolderError(
                 f"No run can be begun in {self.path}: {error.strerror}. Name another place: --log.directory."
@@ -108,9 +101,17 @@ class RunFolder:
         try:
             return TrainConfig.from_dict(values)
         except SettingError as error:
-            raise SettingError(f"{self.config}: {printable(str(error))}") from None
+            raise SettingError(f"{self.config}: {printable(str(error), 1000)}") from None
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise RunFolderError(f"{self.config} is damaged: {printable(str(error))}.") from None
+
+    def check_links(self) -> None:
+        """Refuses a folder in which something that a run writes to is a link."""
+        ours = self.best, self.checkpoints, self.dumps, self.final, self.initial, self.tensorboard, self.videos
+        for path in ours:
+            if path.is_symlink():
+                with opened_folder(path):  # which says why not
+                    pass
 
     @property
     def config(self) -> Path:
@@ -149,8 +150,13 @@ class RunFolder:
 
     @property
     def final(self) -> Path:
-        """The policy of the end."""
+        """The final policy."""
         return self.path / "final"
+
+    @property
+    def initial(self) -> Path:
+        """The weights that the run begins with, copied from another run: `init_from`."""
+        return self.path / "initial"
 
     @property
     def checkpoints(self) -> Path:
@@ -166,6 +172,16 @@ class RunFolder:
     def resumed(self) -> Path:
         """A line for each time that the run was resumed."""
         return self.path / "resumed.jsonl"
+
+    @property
+    def tensorboard(self) -> Path:
+        """TensorBoard's events."""
+        return self.path / "tensorboard"
+
+    @property
+    def dumps(self) -> Path:
+        """What went into an update that failed."""
+        return self.path / "dumps"
 
     @property
     def videos(self) -> Path:
@@ -187,9 +203,9 @@ class RunFolder:
         return f"RunFolder({str(self.path)!r})"
 
 
-def facts_of(config: TrainConfig) -> dict[str, Any]:
-    """What a run's bits depend on beside its settings: the system, and what a header of the user's own says."""
-    return {**system_facts(), "header": fingerprint(config.env)}
+def facts_of(config: TrainConfig, initial_sha256: str | None = None) -> dict[str, Any]:
+    """What a run's bits depend on beside its settings: the system, the user's own header, and the initial weights."""
+    return {**system_facts(), "header": fingerprint(config.env), "initial_sha256": initial_sha256}
 
 
 def _folder_name(env: str) -> str:
@@ -198,7 +214,7 @@ def _folder_name(env: str) -> str:
     return re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "env"
 
 
-def _new_directory(parent: Path, name: str) -> Path:
+def new_directory(parent: Path, name: str) -> Path:
     """Makes a folder that was not there: `name`, or `name-2`, ... if others were quicker."""
     for number in itertools.count(1):
         path = parent / (name if number == 1 else f"{name}-{number}")
@@ -224,160 +240,16 @@ def _why_not_a_run(path: Path) -> str:
         return f"{path} is not a run folder: it is a file. Give the folder that it is in."
     if (path / POLICY_FACTS).is_file():
         return f"{path} is a policy, not a run folder. Give the folder above it: {path.parent}."
-    inside = _by_age(path.glob("**/config.json"))
+    inside = _by_age(_configs_below(path))
     newest = f" The newest run in it is {inside[-1].parent}." if inside else ""
     return f"{path} is not a run folder: it has no config.json.{newest}"
 
 
-def read_json(path: Path) -> Any:
-    """What is in a JSON file of a run folder."""
-    return parse_json(read_whole(path, LARGEST_TEXT), path)
-
-
-def parse_json(content: bytes, path: Path) -> Any:
-    """What the content of a file, at `path`, says."""
-    try:
-        value = json.loads(content.decode())
-    except (ValueError, RecursionError) as error:
-        raise RunFolderError(f"{path} is damaged: {error}.") from None
-    level, depth = [value], 0
-    while level := [part for each in level if isinstance(each, (dict, list)) for part in _parts(each)]:
-        depth += 1
-        if depth > _DEEPEST:
-            raise RunFolderError(f"{path} is damaged: more than {_DEEPEST} things in it are within each other.")
-    return value
-
-
-def _parts(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Writes JSON for people to read, whole or not at all."""
-    write_whole(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
-
-
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes arrays as safetensors, whole or not at all."""
-    write_whole(path, pack_arrays(arrays))
-
-
-def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """The content of a safetensors file."""
-    from safetensors.numpy import save
-
-    for name, array in arrays.items():
-        if array.dtype.name not in _DTYPES:
-            raise TypeError(
-                f"{name!r} is of {array.dtype}, which cannot be stored. Make it one of {', '.join(_DTYPES)}."
-            )
-    return save({name: np.asarray(array, order="C") for name, array in arrays.items()})
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """What `write_arrays` wrote."""
-    return unpack_arrays(read_whole(path), path)
-
-
-def unpack_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
-    """The arrays in the content of a file, at `path`."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        arrays = load(content)
-    except KeyError as error:
-        raise RunFolderError(
-            f"{path} is damaged: it has numbers of the kind {error}, which are not used here."
-        ) from None
-    except (SafetensorError, ValueError, MemoryError) as error:
-        raise RunFolderError(f"{path} is damaged: {printable(str(error))}.") from None
-    for name, array in arrays.items():
-        if array.dtype == bool and (array.view(np.uint8) > 1).any():
-            raise RunFolderError(f"{path} is damaged: {name!r} has truth values that are neither true nor false.")
-    return arrays
-
-
-def printable(text: str, most: int = 1000) -> str:
-    """A message that may have words of a file in it: not too long, and nothing that a terminal obeys."""
-    return "".join(each if each.isprintable() else "?" for each in text[:most])
-
-
-def read_whole(path: Path, most: int | None = None, last: int | None = None) -> bytes:
-    """What is in a file, if that is `most` bytes or less; or only its `last` bytes.
-
-    A pipe, a device or a folder in its place is not waited for.
-    """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}.") from None
-    try:
-        facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode):
-            raise RunFolderError(f"{path} cannot be read: it is not a file.")
-        if most is not None and facts.st_size > most:
-            raise RunFolderError(f"{path} is damaged: {facts.st_size:,} bytes, where at most {most:,} can be meant.")
-        with open(handle, "rb", closefd=False) as file:
-            file.seek(0 if last is None else max(0, facts.st_size - last))
-            return file.read(-1 if most is None else most)
-    except RunFolderError:
-        raise
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}.") from None
-    except MemoryError:
-        raise RunFolderError(f"{path} cannot be read: it is larger than the memory.") from None
-    finally:
-        os.close(handle)
-
-
-def open_to_append(path: Path) -> IO[bytes]:
-    """Opens a log of a run. A link or a pipe in its place is refused: what it leads to is not the run's to change."""
-    return _opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab")
-
-
-def cut(path: Path, length: int) -> int:
-    """Leaves at most so many bytes of a log, if there is one. Returns how many there were."""
-    if not os.path.lexists(path):
-        return 0
-    with _opened(path, os.O_RDWR, "r+b") as file:
-        there = os.fstat(file.fileno()).st_size
-        if there > length:
-            file.truncate(length)
-        return there
-
-
-def _opened(path: Path, flags: int, mode: str) -> IO[bytes]:
-    try:
-        handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW, 0o666)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be written: {error.strerror}.") from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise RunFolderError(f"{path} cannot be written: it is not a file.")
-    return open(handle, mode)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Nobody, whenever they look and whatever is killed, sees a part of it: written aside, synced, renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with aside.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Makes a file's content last, or the names in a folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _configs_below(path: Path) -> Iterator[Path]:
+    """Every config.json not too far below a folder, in the first so many folders."""
+    walk = os.walk(path)
+    for folder, below, files in itertools.islice(walk, _MOST_SEARCHED):
+        if "config.json" in files:
+            yield Path(folder) / "config.json"
+        if len(Path(folder).relative_to(path).parts) >= _SEARCH_DEPTH:
+            below.clear()

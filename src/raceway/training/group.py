@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from raceway.algos.spaces import action_parts, counted_from_zero, environment_actions
+from raceway.algos.diagnosis import FIX_ENVIRONMENT, not_finite_in
+from raceway.algos.spaces import counted_from_zero, environment_actions, flatten, observation_leaves
+from raceway.envs.masks import IGNORE, MaskReader
 from raceway.envs.python.infos import Why
 from raceway.errors import SettingError
 from raceway.training.env_states import load_vector, save_vector
@@ -21,11 +23,14 @@ InfoSums = dict[str, tuple[np.ndarray, np.ndarray]]
 
 _NOT_METRICS = frozenset({"episode", "final_obs", "final_info", "env_id", "fault"})
 
+_AS_LARGE_AS_THEY_LIKE = np.errstate(over="ignore", invalid="ignore")
+"""For rewards and observations: what float32 cannot hold is found, and told with the environment, before learning."""
+
 
 class Group:
     """A vector environment with a place in the round: columns `first` to `first + size`."""
 
-    def __init__(self, env: VectorEnv, first: int, heeds_masks: bool, memory_size: int = 0) -> None:
+    def __init__(self, env: VectorEnv, first: int, uses_masks: bool, memory_size: int = 0) -> None:
         self.is_stepping = False
         self.env = env
         self.size = env.num_envs
@@ -38,9 +43,9 @@ class Group:
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self.resets_later = mode == AutoresetMode.NEXT_STEP
         self._resets_itself = mode != AutoresetMode.DISABLED
-        self._heeds_masks = heeds_masks
+        self._uses_masks = uses_masks
         self._memory_size = memory_size
-        self._num_logits = action_parts(env.single_action_space).num_logits
+        self._masks = MaskReader(env.single_action_space)
         self._from_zero = counted_from_zero(env.single_observation_space)
         self._for_env = environment_actions(env.single_action_space)
         self.columns = slice(first, first + self.size)
@@ -56,23 +61,25 @@ class Group:
         """Begins an episode in each environment; the first of all groups has the first seed."""
         self.underway = Underway.of_new(self.size, self._memory_size)
         obs, infos = self.env.reset(seed=first_seed + self.columns.start)
-        write(self._current, slice(None), self._from_zero(obs))
-        if self._heeds_masks and "action_mask" in infos:
-            self.underway.mask = np.ones((self.size, self._num_logits), bool)
-            self._look_for_masks(infos)
+        with np.errstate(over="ignore"):
+            write(self._current, slice(None), self._from_zero(obs))
+        if self._uses_masks and "action_mask" in infos:
+            self.underway.mask = np.ones((self.size, self._masks.num_logits), bool)
+            self._look_for_masks(infos, np.ones(self.size, bool))
 
     def go_on(self, underway: Underway, current: Any) -> None:
         """With these episodes, of which `current` was seen last: they may have been under way elsewhere."""
         self.underway = underway
         self._current = current
 
+    @_AS_LARGE_AS_THEY_LIKE
     def begin_anew(self, rows: Sequence[int]) -> None:
         """Some environments, of a pool, could not go on with their episodes and have begun others."""
         begun = np.zeros(self.size, bool)
         begun[list(rows)] = True
         obs, infos = self.env.observe(), self.env.lost_infos  # type: ignore[attr-defined]
         self.underway.begin_anew(begun)
-        self._look_for_masks(infos)
+        self._look_for_masks(infos, begun)
         self._current = copied(self._current)
         write(self._current, begun, read(self._from_zero(obs), begun))
 
@@ -121,21 +128,21 @@ class Group:
         if good.all():
             return
         row = int(np.argmin(good))
-        sees = all(np.isfinite(leaf[row]).all() for leaf in _arrays(self.observations))
-        why = (
-            "Its weights are: training has diverged. A lower learning_rate may help."
-            if sees
-            else "So is the observation that the environment gave: mend it there."
-        )
+        space = self.env.single_observation_space
+        names = [leaf.name for leaf in observation_leaves(space)]
+        env, when = int(self.envs[row]), f"step {self.time} of the round"
+        if fault := not_finite_in(names, [leaf[row] for leaf in flatten(space, self.observations)]):
+            raise FloatingPointError(f"environment {env} gave {fault} before {when}. {FIX_ENVIRONMENT}.")
         raise FloatingPointError(
-            f"the policy's output for environment {int(self.envs[row])} at step {self.time} of the round is not "
-            f"finite, and was kept from it. {why}"
+            f"the policy's output for environment {env} in {when} is not finite, though the observation is: training "
+            "has diverged. A lower learning_rate may help."
         )
 
     def step(self) -> None:
         """Steps the environments; `advance` writes what came of it. This alone runs beside other groups."""
         self._result = self.env.step(self._actions)
 
+    @_AS_LARGE_AS_THEY_LIKE
     def last_observations(self) -> Any:
         """A whole group's observations, with the true last ones of truncated episodes; None if there are none."""
         obs, _, terminated, truncated, infos = self._result
@@ -158,6 +165,7 @@ class Group:
         """Of `last_observations`; only those of truncated episodes mean something."""
         self._last_values = values
 
+    @_AS_LARGE_AS_THEY_LIKE
     def advance(self) -> None:
         """Writes the outcome of a step and goes on to the next row."""
         obs, rewards, terminated, truncated, infos = self._result
@@ -176,10 +184,12 @@ class Group:
         self.underway.forget(self.underway.is_resetting if self.resets_later else ended)
         if self.resets_later:
             self.underway.is_resetting = ended
-        elif any_ended and not self._resets_itself:
-            self._look_for_masks(infos)
+        expected = ~ended if self.resets_later else np.ones(self.size, bool)  # the last mask may allow nothing
+        if any_ended and not self._resets_itself:
+            self._look_for_masks(infos, ~ended)
             obs, infos = self.env.reset(options={"reset_mask": ended})
-        self._look_for_masks(infos)
+            expected = ended
+        self._look_for_masks(infos, expected)
         self.time += 1
         write(slots.obs, (self.time, self.columns), self._from_zero(obs))
 
@@ -200,18 +210,22 @@ class Group:
         self._slots.values[self.time, self.columns] = values
         self._current = copied(self.observations)  # the round's memory is used again when it is learnt from
 
-    def _look_for_masks(self, infos: Mapping[str, Any]) -> None:
-        """Takes over the masks of those environments that give one; the others keep theirs."""
-        if not self._heeds_masks or "action_mask" not in infos:
+    def _look_for_masks(self, infos: Mapping[str, Any], expected: np.ndarray) -> None:
+        """Takes over the masks that environments give. `expected`: of whom the next action needs one."""
+        if not self._uses_masks:
             return
-        if self.underway.mask is None:
+        if self.underway.mask is not None:
+            self._masks.take(self.underway.mask, self.underway.gives_masks, infos, expected, self._when)
+        elif "action_mask" in infos:
             raise SettingError(
                 "An environment gives an action_mask with step() that it did not give with reset(), so its first "
-                "action could not heed it. Give one with reset() too, or set action_masks to False."
+                f"action could not use it. Give one with reset() too, {IGNORE}."
             )
-        present = infos.get("_action_mask", np.ones(self.size, bool))
-        for row in np.flatnonzero(present).tolist():
-            self.underway.mask[row] = np.ravel(infos["action_mask"][row])
+
+    def _when(self, row: int) -> str:
+        """`Environment 3 in step 7 of its episode`."""
+        length = int(self.underway.lengths[row])
+        return f"Environment {self.envs[row]} in {f'step {length} of its episode' if length else 'reset()'}"
 
 
 def mean_infos(parts: Iterable[tuple[int, InfoSums]]) -> dict[str, float]:
@@ -259,11 +273,3 @@ def _fault_in(infos: Mapping[str, Any], envs: np.ndarray) -> str:
         if isinstance(why, Why):
             return f"environment {envs[row]}: {why}"
     return ""
-
-
-def _arrays(tree: Any) -> Iterator[np.ndarray]:
-    if isinstance(tree, (dict, tuple)):
-        for part in tree.values() if isinstance(tree, dict) else tree:
-            yield from _arrays(part)
-    else:
-        yield tree

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -13,12 +13,13 @@ import numpy as np
 from raceway.algos.algorithm import FINITE_METRICS, Algorithm
 from raceway.algos.moments import Normaliser
 from raceway.algos.rollout import Collected, Episodes, Rollout, Weights
-from raceway.errors import DivergedError, SettingError
+from raceway.errors import DivergedError
 from raceway.graph import Effect, Input, Output, Reactor, reaction, startup
-from raceway.training.callbacks import Director
+from raceway.training.callbacks import Director, check_control
 from raceway.training.chain import BEGINNING, link
 from raceway.training.checkpoints import fitting
 from raceway.training.dump import write_dump
+from raceway.training.initial import Initial
 from raceway.training.slots import Shape
 
 
@@ -56,7 +57,7 @@ class Learner(Reactor):
         shape: Shape,
         rounds: int,
         candidate_every: int,
-        dumps: Path | None,
+        dumps: Callable[[], Path] | None,
         director: Director,
     ) -> None:
         self._algorithm = algorithm
@@ -70,6 +71,10 @@ class Learner(Reactor):
         self._director = director
         self._version = 0
         self._digest = BEGINNING
+        self._ent_coef: float | None = None
+        """What callbacks have set it to; None: as in the settings."""
+        if director.callbacks:
+            self._apply_control()
 
     @property
     def current(self) -> Weights:
@@ -77,6 +82,12 @@ class Learner(Reactor):
         # A copy: the parameters' own memory is used again by later updates.
         params = np.array(self._algorithm.policy(self._state))
         return Weights(self._version, params, self._normaliser.scaling(), self._director.control.env_args)
+
+    def begin_from(self, initial: Initial) -> None:
+        """Begins with the parameters and the statistics of observations of another run's policy."""
+        self._state = self._algorithm.with_params(self._state, initial.params)
+        if initial.scaling is not None:
+            self._normaliser.begin_from(initial.scaling, initial.samples)
 
     @property
     def digest(self) -> str:
@@ -95,35 +106,36 @@ class Learner(Reactor):
         rollout, episodes = collected.rollout, collected.episodes
         lag = self._version - rollout.version
         metrics = self._update(rollout)
-        values = self._consult(episodes, metrics) if self._director.callbacks else None
+        values = None if self._director.is_idle else self._consult(collected, metrics)
         current = self.current
         yield self.weights(current)
         if self._is_candidate(self.round + 1):
             yield self.candidate(current)
-        # What follows is off the collector's way.
+        # The collector does not wait for anything below.
         self._digest = link(self._digest, rollout, current.params)
-        values = values or _means(metrics)
+        values = values or self._means(metrics)
         yield self.progress(Progress(self.round, lag, values, self._digest, perf_counter() - start, episodes))
 
-    def _consult(self, episodes: Episodes, metrics: dict[str, np.ndarray]) -> dict[str, float]:
-        """Asks the callbacks, and heeds them before the weights go out."""
-        values = _means(metrics)
+    def _consult(self, collected: Collected, metrics: dict[str, np.ndarray]) -> dict[str, float]:
+        """Asks the callbacks, and does what they want before the weights go out."""
+        values = self._means(metrics)
         steps = (self.round + 1) * self._shape.num_steps * self._shape.num_envs
-        self._director.on_round(self.round, steps, (self.round + 1) / self._rounds, episodes, values)
+        self._director.on_round(self.round, steps, (self.round + 1) / self._rounds, collected, values)
+        self._apply_control()
         control = self._director.control
-        rate, schedule = control.learning_rate, self._algorithm.config.lr_schedule
-        if rate is not None and schedule != "constant":
-            raise SettingError(
-                f"A callback has set learning_rate={rate}, but lr_schedule={schedule!r} sets it with every update. "
-                "Train with lr_schedule='constant'."
-            )
-        if schedule == "constant":
-            wanted = self._algorithm.config.learning_rate if rate is None else rate
-            self._state = self._algorithm.with_learning_rate(self._state, wanted)
         if control.is_stopping:
             control.is_stopping = False  # from here on the graph remembers it; a run that is given more steps goes on
             self.stop()
         return values
+
+    def _apply_control(self) -> None:
+        """Sets what the next updates take from callbacks."""
+        control, config = self._director.control, self._algorithm.config
+        check_control(control, config)
+        if config.lr_schedule == "constant":
+            rate = config.learning_rate if control.learning_rate is None else control.learning_rate
+            self._state = self._algorithm.with_learning_rate(self._state, rate)
+        self._ent_coef = control.ent_coef
 
     def save(self) -> dict[str, Any]:
         return {
@@ -138,6 +150,7 @@ class Learner(Reactor):
         self.load_weights(state)
         with fitting("learner"):
             self._director.load(state["director"])
+            self._ent_coef = self._director.control.ent_coef
 
     def load_weights(self, state: dict[str, Any]) -> None:
         """All but what callbacks remember: they are to be asked once."""
@@ -157,7 +170,8 @@ class Learner(Reactor):
         if not self._normaliser.is_finite:
             raise self._diverged(before, rollout, {})
         # The call returns before it has read the rollout, whose memory is used again: the metrics are waited for.
-        state, found = self._algorithm.update(before, scaled, self.round / self._rounds, self._seed, self.round)
+        progress = self.round / self._rounds
+        state, found = self._algorithm.update(before, scaled, progress, self._seed, self.round, self._ent_coef)
         metrics = {name: np.asarray(value) for name, value in found.items()}
         if not all(np.isfinite(metrics[name]).all() for name in FINITE_METRICS if name in metrics):
             raise self._diverged(before, scaled, metrics)
@@ -165,24 +179,22 @@ class Learner(Reactor):
         self._version += 1
         return metrics
 
+    def _means(self, metrics: dict[str, np.ndarray]) -> dict[str, float]:
+        """The metrics of a round, each a mean over its minibatches."""
+        applied = metrics["applied"]
+        values = {name: _mean(value, applied) for name, value in metrics.items() if name != "applied"}
+        if hasattr(self._algorithm.config, "ent_coef"):
+            values["ent_coef"] = self._algorithm.ent_coef if self._ent_coef is None else self._ent_coef
+        return {**values, "applied": float(applied.mean())}
+
     def _diverged(self, state: Any, rollout: Rollout, metrics: dict[str, np.ndarray]) -> DivergedError:
         culprit = self._algorithm.culprit(state, rollout, metrics)
         params = np.array(self._algorithm.policy(state))
         where = ""
         if self._dumps is not None:
-            path = write_dump(self._dumps, self.round, {"rollout": rollout, "params": params, "metrics": metrics})
-            where = f" What went in is in {path}."
-        return DivergedError(
-            f"Round {self.round}: {culprit}.{where} A lower learning_rate, a smaller max_grad_norm or normalised "
-            "observations and rewards may help; if the environment gives NaN, mend it there."
-        )
-
-
-def _means(metrics: dict[str, np.ndarray]) -> dict[str, float]:
-    """The metrics of a round."""
-    applied = metrics["applied"]
-    values = {name: _mean(value, applied) for name, value in metrics.items() if name != "applied"}
-    return {**values, "applied": float(applied.mean())}
+            path = write_dump(self._dumps(), self.round, {"rollout": rollout, "params": params, "metrics": metrics})
+            where = f" The data of the update is in {path}."
+        return DivergedError(f"Round {self.round}: {culprit}{where}")
 
 
 def _mean(value: np.ndarray, applied: np.ndarray) -> float:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from raceway.errors import RunFolderError, UserError
+from raceway.files import MOST_TEXT, read_json, write_json
 from raceway.graph.packing import shown
-from raceway.training.config import TrainConfig
+from raceway.messages import quoted
+from raceway.training.config import TrainConfig, plain
 from raceway.training.evaluation import Evaluation
-from raceway.training.folder import RunFolder, read_json, write_json
+from raceway.training.folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -25,13 +29,22 @@ class Run:
     seconds: float
     """Of training: from the first step to the last update, without starting, compiling and being stopped."""
     evaluation: Evaluation | None
-    """Of the policy of the end."""
+    """Evaluation of the final policy."""
     best_return: float | None
     """The mean return of the best policy."""
     digest: str
     """The last line of the hash chain: equal for equal runs."""
     summary: str
     """Where the time went, since it was begun or resumed."""
+    stopped: str = ""
+    """Why it ended before `total_steps`; empty if it did not."""
+    env_args: Mapping[str, Any] | None = None
+    """Arguments of its environments at the end, besides those of the settings: a curriculum's level. None: no others.
+    """
+
+    def __fspath__(self) -> str:
+        """A run can be given wherever its folder can."""
+        return os.fspath(self.directory)
 
     @property
     def steps_per_second(self) -> float:
@@ -39,29 +52,31 @@ class Run:
 
     @property
     def result(self) -> str:
-        """What the policy of the end reached, in words; empty if it was not evaluated."""
+        """What the final policy reached, in words; empty if it was not evaluated."""
         found = self.evaluation
         if found is None:
             return ""
         if not found.returns:
             return f"no episode ended within {self.config.evaluation.max_steps:,} steps"
-        return f"{found.mean:.1f} ± {found.std:.1f} over {len(found.returns)} episodes"
+        level = ", ".join(f"{name}={quoted(value, 60)}" for name, value in (found.env_args or {}).items())
+        return f"{found.mean:.1f} ± {found.std:.1f} over {len(found.returns)} episodes{level and f' with {level}'}"
 
 
-_FACTS = ("steps", "seconds", "best_return", "digest", "summary")
+_FACTS = ("steps", "seconds", "best_return", "digest", "summary", "stopped")
 
 
 def write_outcome(folder: RunFolder, run: Run) -> None:
     """Makes the run a finished one."""
-    evaluation = None if run.evaluation is None else asdict(run.evaluation)
-    write_json(folder.outcome, {name: getattr(run, name) for name in _FACTS} | {"evaluation": evaluation})
+    evaluation = None if run.evaluation is None else plain(run.evaluation.to_dict())
+    facts = {name: getattr(run, name) for name in _FACTS}
+    write_json(folder.outcome, {**facts, "evaluation": evaluation, "env_args": plain(run.env_args)})
 
 
 def read_outcome(folder: RunFolder) -> Run | None:
     """What came of it; None if it is not finished."""
     if not os.path.lexists(folder.outcome):
         return None
-    told = read_json(folder.outcome)
+    told = read_json(folder.outcome, MOST_TEXT)
     try:
         return Run(
             directory=folder.path,
@@ -72,6 +87,8 @@ def read_outcome(folder: RunFolder) -> Run | None:
             best_return=None if told["best_return"] is None else float(told["best_return"]),
             digest=str(told["digest"]),
             summary=str(told["summary"]),
+            stopped=str(told.get("stopped", "")),
+            env_args=None if told.get("env_args") is None else dict(told["env_args"]),
         )
     except UserError:
         raise

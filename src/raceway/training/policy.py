@@ -8,20 +8,24 @@ from typing import Any
 
 import numpy as np
 from gymnasium import Space
+from gymnasium.vector import VectorEnv
 
 from raceway.algos.build import build_algorithm
 from raceway.algos.rollout import Weights
 from raceway.algos.spaces import counted_from_zero, environment_actions, flatten, observation_leaves, unflatten
-from raceway.envs.user_native import plain
-from raceway.errors import RunFolderError, UserError
+from raceway.envs.masks import MaskReader
+from raceway.errors import RunFolderError, SettingError
 from raceway.training.actor import JaxActor
-from raceway.training.config import TrainConfig
-from raceway.training.environments import EnvSource
+from raceway.training.advice import Verb
+from raceway.training.config import TrainConfig, check_trials
 from raceway.training.evaluation import Evaluation, Trial
 from raceway.training.folder import RunFolder
+from raceway.training.identity import check_identity
 from raceway.training.policy_files import read_policy
-from raceway.training.programs import Setup, evaluated, own_or
-from raceway.training.trust import check_code
+from raceway.training.programs import evaluated
+from raceway.training.run_source import check_spaces, network_of_run, source_of_run, with_lane_for, without_advice
+from raceway.training.setup import Setup, own_or
+from raceway.training.user_network import network_of
 
 
 class Policy:
@@ -40,7 +44,10 @@ class Policy:
         algorithm = build_algorithm(config.algorithm, *spaces, own_or(network, config.network))
         if weights.params.size != algorithm.network.num_params:
             wanted = algorithm.network.num_params
-            raise ValueError(f"the policy has {weights.params.size} parameters, its network {wanted}")
+            has = weights.params.size
+            raise SettingError(
+                f"The policy has {has} parameters, the network {wanted}: it was trained with another one."
+            )
         self._actor = JaxActor(algorithm, seed)
         self._here = self._actor.put(weights.params, weights.scaling)
         self._calls = 0
@@ -69,13 +76,12 @@ class Policy:
     def act(self, obs: Any, *, greedy: bool = True, action_mask: Any = None) -> Any:
         """The action for an observation, or the actions for a batch of them, as the environment takes them.
 
-        A recurrent policy remembers what it saw in earlier calls, row by row, until `reset`.
+        A recurrent policy remembers what it saw in earlier calls, row by row, until `reset`. An action mask has a flag
+        for each choice; for MultiDiscrete, side by side or as a tuple of one mask for each component.
         """
         batch, is_single = self._batched(obs)
         size = len(flatten(self.observation_space, batch)[0])
-        mask = None
-        if action_mask is not None:
-            mask = np.asarray(action_mask, bool).reshape(size, self._actor.num_logits)
+        mask = None if action_mask is None else self._mask_of(action_mask, size, is_single)
         rows = np.arange(size, dtype=np.uint32)
         memory = self._memory_of(size)
         drawn, _, _, after = self._actor.act(self._here, batch, mask, rows, self._calls, greedy, memory)
@@ -83,6 +89,16 @@ class Policy:
         self._calls += 1
         actions = self._for_env(np.asarray(drawn))
         return actions[0] if is_single else actions
+
+    def _mask_of(self, given: Any, size: int, is_single: bool) -> np.ndarray:
+        reader = MaskReader(self.action_space)
+        rows = [given] if is_single else given
+        if not is_single and len(rows) != size:
+            raise ValueError(f"action_mask has {len(rows)} rows for {size} observations. Give one for each.")
+        mask = reader.read(rows, range(size), lambda row: "The caller" if is_single else f"Row {row}")
+        if (stuck := reader.without_choice(mask)).any():
+            raise ValueError(f"action_mask allows no action in row {int(np.argmax(stuck))}. Allow one at least.")
+        return mask
 
     def _memory_of(self, size: int) -> np.ndarray | None:
         """What is remembered of each row: nothing at first."""
@@ -119,23 +135,27 @@ class Policy:
 def load(run: str | os.PathLike[str], which: str | None = None, network: Any = None) -> Policy:
     """The policy of a run: "best" or "final"; None: the best, or the final one if none was evaluated.
 
-    A run with a network of your own needs the same (init, apply) pair again.
+    network: the (init, apply) pair of a run with a network of your own, or its name, "package.module:pair".
     """
     folder = RunFolder.open(run)
-    content = read_policy(folder.policy(which))
-    if content.facts.get("has_own_network") and network is None:
-        raise UserError(
-            f"{folder.path} was trained with a network of your own. From Python, give the same pair again: "
-            "network=(init, apply)."
-        )
-    config = folder.read_config()
+    return load_policy(folder, folder.read_config(), which, network)
+
+
+def load_policy(folder: RunFolder, config: TrainConfig, which: str | None, network: Any, verb: Verb = "eval") -> Policy:
+    """The policy in a folder. `verb`: what it is wanted for, should there be something to give besides."""
+    directory = folder.policy(which)
+    content = read_policy(directory)
+    if "run" in content.facts:  # older ones do not say it
+        check_identity(f"The policy in {directory}", content.facts["run"], config)
+    network = network_of_run(folder, config, verb, network, is_needed=bool(content.facts.get("has_own_network")))
     spaces = content.observation_space, content.action_space
     try:
         return Policy(config, content.weights, *spaces, network)
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         if network is not None:
             raise
-        raise RunFolderError(f"The policy in {folder.path} does not fit its config.json: {error}.") from None
+        told = str(error).rstrip(".")
+        raise RunFolderError(f"The policy in {folder.path} does not fit its config.json: {told}.") from None
 
 
 def evaluate(
@@ -146,18 +166,30 @@ def evaluate(
     which: str | None = None,
     num_envs: int | None = None,
     env: Any = None,
+    env_args: Mapping[str, Any] | None = None,
     network: Any = None,
     trust: bool = False,
 ) -> Evaluation:
-    """Greedy episodes of a run's policy in fresh environments: `env`, if the run's own cannot be found by a name.
+    """Greedy episodes of a run's policy in fresh environments.
 
+    episodes: how many.
+    seed: of the environments.
+    which: the "best" policy or the "final" one; None: the best, if there is one.
+    num_envs: how many environments share the episodes; 16 by default.
+    env: an environment in place of the run's, if that cannot be found by its name; anything that `train` takes.
+    env_args: keyword arguments of the environment, over those of the run.
+    network: the (init, apply) pair of a run with a network of your own, or its name, "package.module:pair".
     trust: calls the code that the folder names for its environment, even if nothing was trained with it here.
     """
-    policy = load(run, which, network)
-    config = policy.config
-    if env is None:
-        check_code(RunFolder.open(run), config, trust)
-    setup = Setup.of(config, EnvSource(config.env if env is None else plain(env), config.env_args), network)
-    layout = setup.algorithm().native_layout()
-    trial = Trial(min(num_envs or 16, episodes), episodes, config.evaluation.max_steps)
-    return evaluated(setup, layout, policy.weights, trial, seed)
+    check_trials(episodes, seed)
+    folder = RunFolder.open(run)
+    config = folder.read_config()
+    source = source_of_run(folder, config, "eval", env=env, env_args=env_args, trust=trust)
+    policy = load_policy(folder, config, which, network)
+    size = source.target.num_envs if isinstance(source.target, VectorEnv) else min(num_envs or 16, episodes)
+    with without_advice():
+        setup = Setup.of(with_lane_for(source, config), source, network_of(network), size)
+        trained = policy.observation_space, policy.action_space
+        check_spaces(setup.source.name, trained, (setup.observation_space, setup.action_space))
+        layout = setup.algorithm().native_layout()
+        return evaluated(setup, layout, policy.weights, Trial(size, episodes, config.evaluation.max_steps), seed)

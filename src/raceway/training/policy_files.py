@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +16,17 @@ from gymnasium import Space
 from raceway.algos.rollout import Scaling, Weights
 from raceway.algos.spaces import flatten, observation_leaves, unflatten
 from raceway.errors import RunFolderError
+from raceway.files import MOST_TEXT, KnownFolder, opened_folder, read_json, remove, write_json
 from raceway.graph.packing import shown
+from raceway.training.array_files import read_arrays, write_arrays
+from raceway.training.config import plain
 from raceway.training.described_spaces import describe, described
 from raceway.training.evaluation import Evaluation
-from raceway.training.folder import POLICY_FACTS, read_arrays, read_json, write_arrays, write_json
+from raceway.training.folder import POLICY_FACTS
 
 T = TypeVar("T")
+
+_ARRAYS = re.compile(r"policy-\d+\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,8 @@ class PolicyFile:
     observation_space: Space
     action_space: Space
     facts: Mapping[str, Any] = field(default_factory=dict)
+    home: KnownFolder | None = None
+    """The run's folder: nothing is written to another one that was put in its place. None: it is not looked at."""
 
     @property
     def version(self) -> int | None:
@@ -37,6 +47,7 @@ class PolicyFile:
 
     def write(self, weights: Weights, evaluation: Evaluation | None = None) -> None:
         """Replaces the policy that is there."""
+        self.check_home()
         arrays = {"params": weights.params}
         if weights.scaling is not None:
             for name in ("mean", "rate"):
@@ -49,22 +60,41 @@ class PolicyFile:
             "action_space": describe(self.action_space),
         }
         if evaluation is not None:
-            returns = {"return": evaluation.mean, "return_std": evaluation.std, "episodes": len(evaluation.returns)}
-            facts["evaluation"] = {"steps": evaluation.steps, **returns} if evaluation.returns else None
+            facts["evaluation"] = _evaluation_facts(evaluation)
         # Two files that belong together: the second names the first, and changes from one pair to the next at once.
         name = f"policy-{weights.version}.safetensors"
         write_arrays(self.directory / name, arrays)
         write_json(self.directory / POLICY_FACTS, {**facts, "arrays": name})
-        for other in self.directory.glob("policy-*.safetensors"):
-            if other.name != name:
-                other.unlink()
+        with opened_folder(self.directory) as folder:
+            others = [each for each in os.listdir(folder) if _ARRAYS.fullmatch(each) and each != name]
+        self.check_home()  # writing takes its time
+        for each in others:
+            remove(self.directory / each)
+
+    def check_home(self) -> None:
+        """Refuses a run's folder that is not the one from before."""
+        if self.home is not None:
+            self.home.check()
+
+
+def _evaluation_facts(evaluation: Evaluation) -> dict[str, Any] | None:
+    """None if it says nothing: no episode ended, or returns are not finite."""
+    if not math.isfinite(evaluation.mean):
+        return None
+    return {
+        "steps": evaluation.steps,
+        "return": evaluation.mean,
+        "return_std": evaluation.std if math.isfinite(evaluation.std) else None,
+        "episodes": len(evaluation.returns),
+        **({} if evaluation.env_args is None else {"env_args": plain(evaluation.env_args)}),
+    }
 
 
 def _told(path: Path, what: Callable[[Any], T]) -> T | None:
     """Something that a policy's facts tell; None if there is no policy."""
     if not path.is_file():
         return None
-    facts = read_json(path)
+    facts = read_json(path, MOST_TEXT)
     try:
         return what(facts)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -84,7 +114,7 @@ class PolicyContent:
 def read_policy(directory: Path) -> PolicyContent:
     """What `PolicyFile.write` wrote."""
     path = directory / POLICY_FACTS
-    facts = read_json(path)
+    facts = read_json(path, MOST_TEXT)
     try:
         arrays = read_arrays(directory / Path(facts["arrays"]).name)
         space = described(facts["observation_space"])
@@ -126,7 +156,12 @@ class Best:
         return _told(self._file.directory / POLICY_FACTS, lambda facts: float(facts["evaluation"]["return"]))
 
     def offer(self, weights: Weights, evaluation: Evaluation) -> None:
-        """Keeps it, if no earlier one was better: of equals, the newer has learnt longer."""
-        score = self.score
-        if evaluation.returns and (score is None or evaluation.mean >= score):
+        """Keeps it, if no earlier one was better: of equals, the newer has learnt longer.
+
+        One that was evaluated in environments with other arguments cannot be compared: the newer one stays.
+        """
+        self._file.check_home()  # or the policy of another run would be read
+        args = _told(self._file.directory / POLICY_FACTS, lambda facts: dict(facts["evaluation"]).get("env_args"))
+        score = self.score if args == plain(evaluation.env_args) else None
+        if math.isfinite(evaluation.mean) and (score is None or evaluation.mean >= score):
             self._file.write(weights, evaluation)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import IO
+
+from raceway.local_code import shared_imports
 
 _POLL_S = 0.1
 _LAST_LINES = 8
@@ -51,7 +52,7 @@ class TrainingProcess:
         if not is_heard:  # it has neighbours, who need memory too
             environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         with tempfile.TemporaryFile() as told:
-            told.write(pickle.dumps(sys.path) + payload)
+            told.write(shared_imports() + payload)
             told.seek(0)
             # In a group of its own, Ctrl-C at the terminal does not reach it twice: it is passed on from here.
             self._process = subprocess.Popen(

@@ -2,136 +2,41 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
-
-from gymnasium import Space
-from gymnasium.vector import AutoresetMode
 
 from raceway._core import usable_cpus
 from raceway.algos.algorithm import Algorithm
-from raceway.algos.build import build_algorithm
-from raceway.algos.configs import NetworkConfig
 from raceway.algos.moments import Normaliser
-from raceway.algos.networks import UserNetwork
 from raceway.algos.rollout import Weights
-from raceway.algos.spaces import action_parts
 from raceway.errors import SettingError
 from raceway.graph import Processes, Program
 from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
-from raceway.training.callbacks import Callback, Director
+from raceway.training.callbacks import Director
 from raceway.training.central import Actor, CentralSampler
 from raceway.training.collector import Collector, OnResumed
-from raceway.training.config import TrainConfig
 from raceway.training.environments import EnvSource
 from raceway.training.evaluation import CHUNK_STEPS, Evaluation, Trial, evaluate_weights
 from raceway.training.evaluator import Evaluator
 from raceway.training.folder import RunFolder
+from raceway.training.initial import Initial
 from raceway.training.learner import Learner
 from raceway.training.native_actor import NativeActor
-from raceway.training.policy_files import Best, PolicyFile
+from raceway.training.policy_files import Best
 from raceway.training.process_sampler import ProcessSampler
 from raceway.training.reporter import Reporter, Reporting
+from raceway.training.rescue import Rescue
 from raceway.training.sampler import Sampler, Sampling
-from raceway.training.slots import Shape
+from raceway.training.setup import Setup
 from raceway.training.worker import WorkerSampler
 
+_RESTARTS = 3
+"""How often an evaluator whose process dies is started again."""
 DELAYS = {"serial": 1, "concurrent": 2}
 """The rounds from an update to the rollout that is collected under it. Under `async` there is no such number."""
-
-
-@dataclass(frozen=True)
-class Setup:
-    """A run's settings, and what follows from them and from its environment."""
-
-    config: TrainConfig
-    source: EnvSource
-    observation_space: Space
-    action_space: Space
-    has_masks: bool
-    """Whether the environment tells which actions are allowed, and that is heeded."""
-    resets_later: bool
-    """Whether some rows are no transitions, since episodes are reset on the next step."""
-    network: Any = None
-    """A user's own (init, apply) pair; None: the one that the settings describe."""
-
-    @classmethod
-    def of(cls, config: TrainConfig, source: EnvSource, network: Any = None) -> Setup:
-        """Looks at the environment's spaces."""
-        source = replace(source, lane=config.lane, on_error=config.on_error, worker_timeout=config.worker_timeout)
-        # One that may hang is looked at where it can be given up.
-        looked_at = source.inline if config.worker_timeout is None else source
-        env = looked_at.make(config.num_envs if source.is_single else 1)
-        _, infos = env.reset(seed=0)
-        has_masks = config.action_masks and "action_mask" in infos
-        later = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP
-        spaces = env.single_observation_space, env.single_action_space
-        if not source.is_single:
-            env.close()
-        return cls(config, source, *spaces, has_masks, later, network)
-
-    def unheeded(self) -> str:
-        """What was set for environments in Python, and these are none; empty if nothing was."""
-        config, source = self.config, self.source
-        said = [f"on_error={config.on_error!r}"] if config.on_error != "raise" else []
-        said += [f"worker_timeout={config.worker_timeout:g}"] if config.worker_timeout is not None else []
-        if not said or not (source.is_native or source.is_single):
-            return ""
-        why = "runs natively" if source.is_native else "is a vector environment, which sees to its own faults"
-        return f"without effect: {', '.join(said)}, since {source.name} {why}"
-
-    @property
-    def steps_per_round(self) -> int:
-        return self.config.algorithm.n_steps * self.config.num_envs
-
-    @property
-    def evaluates(self) -> bool:
-        """Whether there is an evaluator: it needs environments of its own."""
-        return self.config.evaluation.enabled and not self.source.is_single
-
-    @property
-    def trial(self) -> Trial:
-        """How its policies are evaluated."""
-        wanted = self.config.evaluation
-        return Trial(wanted.num_envs or wanted.episodes, wanted.episodes, wanted.max_steps)
-
-    @property
-    def shape(self) -> Shape:
-        """Of a round's arrays."""
-        logits = action_parts(self.action_space).num_logits if self.has_masks else None
-        sizes = self.config.algorithm.n_steps, self.config.num_envs
-        memory = (self.config.network.gru or 0) if self.network is None else 0
-        return Shape(self.observation_space, self.action_space, *sizes, logits, self.resets_later, memory)
-
-    @property
-    def rounds(self) -> int:
-        return math.ceil(self.config.total_steps / self.steps_per_round)
-
-    def algorithm(self) -> Algorithm:
-        """The algorithm, for these spaces."""
-        config = self.config
-        network = own_or(self.network, config.network)
-        try:
-            return build_algorithm(config.algorithm, self.observation_space, self.action_space, network)
-        except ValueError as error:  # of spaces or network, told in words
-            raise SettingError(str(error)) from None
-
-    def policy_file(self, directory: Path) -> PolicyFile:
-        """Where a policy of this run is kept."""
-        config = self.config
-        facts = {"env": config.env, "env_args": config.to_dict()["env_args"], "algo": config.algo, "seed": config.seed,
-                 "has_own_network": self.network is not None, "has_masks": self.has_masks}  # fmt: skip
-        return PolicyFile(directory, self.observation_space, self.action_space, facts)
-
-
-def own_or(own: Any, described: NetworkConfig) -> NetworkConfig | UserNetwork:
-    """A user's (init, apply) pair, or the network that the settings describe."""
-    return described if own is None else UserNetwork(*own)
 
 
 def make_sampler(
@@ -167,14 +72,10 @@ def training_sampler(
 ) -> Sampler:
     """Of the run's own environments, which may get other arguments as training goes on."""
     config = setup.config
-    source = setup.source
-    if env_args and source.is_single:
-        raise SettingError(
-            f"A callback has set env_args={dict(env_args)}, but the vector environment that was given cannot be made "
-            "anew. Give a callable that makes one environment instead."
-        )
+    if env_args:
+        setup.check_args(env_args)
     sampling = Sampling(
-        replace(source, args={**source.args, **env_args}) if env_args else source,
+        setup.with_args(env_args or {}),
         config.num_envs,
         config.algorithm.n_steps,
         config.seed,
@@ -209,7 +110,8 @@ def evaluation_sampler(
 
 def evaluated(setup: Setup, layout: dict[str, Any] | None, weights: Weights, trial: Trial, seed: int) -> Evaluation:
     """Evaluates a policy here and now."""
-    sampler = evaluation_sampler(setup, layout, setup.source, trial.num_envs, seed, setup.config.num_workers)
+    source = setup.with_args(weights.env_args or {})
+    sampler = evaluation_sampler(setup, layout, source, trial.num_envs, seed, setup.config.num_workers)
     sampler.open()
     try:
         return evaluate_weights(sampler, weights, trial, weights.version * setup.steps_per_round)
@@ -235,19 +137,30 @@ class Report:
     folder: RunFolder
     log: MetricsLog
     console: Console
+    rescue: Rescue
 
 
 def build(
-    setup: Setup, report: Report | None, callbacks: Sequence[Callback] = (), on_resumed: OnResumed | None = None
+    setup: Setup,
+    report: Report | None,
+    director: Director | None = None,
+    on_resumed: OnResumed | None = None,
+    initial: Initial | None = None,
 ) -> Training:
-    """Collector and learner, connected; with a report also a reporter, and an evaluator in a process of its own."""
+    """Collector and learner, connected; with a report also a reporter, and an evaluator in a process of its own.
+
+    initial: the weights that the run begins with; None: random ones.
+    """
     config = setup.config
     algorithm = setup.algorithm()
     layout = algorithm.native_layout()
-    director = Director(callbacks)
+    director = Director() if director is None else director
+    first_args = director.control.env_args
     program = Program(f"{config.algo} {setup.source.name}")
-    collector = program.add(Collector(partial(training_sampler, setup, layout), on_resumed))
-    learner = program.add(_learner(setup, algorithm, report.folder if report else None, director))
+    collector = program.add(Collector(partial(training_sampler, setup, layout), on_resumed, first_args))
+    learner = program.add(_learner(setup, algorithm, report, director))
+    if initial is not None:
+        learner.begin_from(initial)
     if config.schedule == "async":
         program.connect(collector.collected, learner.collected, queue=config.queue)
         program.connect(learner.weights, collector.weights, latest=True, initial=[learner.current])
@@ -257,18 +170,19 @@ def build(
         program.connect(learner.weights, collector.weights, after=delay, initial=[learner.current] * delay)
     reporter = None
     if report is not None:
-        reporter = program.add(Reporter(_reporting(setup, report.folder), report.log, report.console, director))
+        reporting = _reporting(setup, report, has_callbacks=bool(director.callbacks))
+        reporter = program.add(Reporter(reporting, report.log, report.console, director))
         program.connect(learner.progress, reporter.progress)
         if setup.evaluates:
-            evaluator = program.add(_evaluator(setup, layout, report.folder))
-            program.place(evaluator, Processes(1))
+            evaluator = program.add(_evaluator(setup, layout, report, first_args))
+            program.place(evaluator, Processes(1, restarts=_RESTARTS))
             program.connect(learner.candidate, evaluator.candidate, latest=True)
             program.connect(evaluator.goes_on, evaluator.more, latest=True)
             program.connect(evaluator.evaluations, reporter.evaluations, latest=True)
     return Training(program, learner, layout, director, reporter)
 
 
-def _learner(setup: Setup, algorithm: Algorithm, folder: RunFolder | None, director: Director) -> Learner:
+def _learner(setup: Setup, algorithm: Algorithm, report: Report | None, director: Director) -> Learner:
     config = setup.config
     normaliser = Normaliser(
         setup.observation_space,
@@ -278,14 +192,14 @@ def _learner(setup: Setup, algorithm: Algorithm, folder: RunFolder | None, direc
         rewards=config.algorithm.normalize_rewards,
     )
     every = max(1, setup.rounds // config.evaluation.times) if setup.evaluates else 0
-    dumps = None if folder is None else folder.path / "dumps"
+    dumps = None if report is None else lambda: report.rescue.folder.dumps
     return Learner(algorithm, config.seed, normaliser, setup.shape, setup.rounds, every, dumps, director)
 
 
-def _reporting(setup: Setup, folder: RunFolder) -> Reporting:
+def _reporting(setup: Setup, report: Report, *, has_callbacks: bool) -> Reporting:
     config = setup.config
     return Reporting(
-        chain=folder.chain,
+        chain=report.folder.chain,
         schedule=config.schedule,
         rounds=setup.rounds,
         steps_per_round=setup.steps_per_round,
@@ -293,6 +207,8 @@ def _reporting(setup: Setup, folder: RunFolder) -> Reporting:
         num_envs=config.num_envs,
         epochs=hasattr(config.algorithm, "n_epochs"),
         counts_faults=config.on_error == "restart",
+        has_to_stop=report.rescue.has_to_stop,
+        again=setup.how_to("resume", report.folder.path, has_callbacks=has_callbacks),
     )
 
 
@@ -303,7 +219,14 @@ def _num_workers(setup: Setup) -> int | None:
     return min(setup.config.num_workers or usable_cpus(), setup.config.num_envs)
 
 
-def _evaluator(setup: Setup, layout: dict[str, Any] | None, folder: RunFolder) -> Evaluator:
-    # It has one process already, which is enough.
-    sampler = evaluation_sampler(setup, layout, setup.source.inline, setup.trial.num_envs, setup.config.seed)
-    return Evaluator(sampler, Best(setup.policy_file(folder.best)), setup.trial, setup.steps_per_round)
+def _evaluator(
+    setup: Setup, layout: dict[str, Any] | None, report: Report, first_args: dict[str, Any] | None
+) -> Evaluator:
+    best = Best(setup.policy_file(report.folder.best, report.rescue.known))
+    return Evaluator(partial(_evaluators_sampler, setup, layout), best, setup.trial, setup.steps_per_round, first_args)
+
+
+def _evaluators_sampler(setup: Setup, layout: dict[str, Any] | None, env_args: Mapping[str, Any]) -> Sampler:
+    # The evaluator has one process already, which is enough.
+    source = setup.with_args(env_args).inline
+    return evaluation_sampler(setup, layout, source, setup.trial.num_envs, setup.config.seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,11 @@ from time import perf_counter
 from typing import IO, Any
 
 import numpy as np
+from gymnasium.utils.env_checker import data_equivalence
 
 from raceway.algos.rollout import Faults
 from raceway.errors import RunFolderError
+from raceway.files import open_to_append
 from raceway.graph import Input, Reactor, reaction, shutdown, startup
 from raceway.report.console import Console, Status
 from raceway.report.metrics import MetricsLog
@@ -21,7 +23,6 @@ from raceway.report.verdict import verdict, wait_share
 from raceway.training.callbacks import Director
 from raceway.training.checkpoints import fitting
 from raceway.training.evaluation import Evaluation
-from raceway.training.folder import open_to_append
 from raceway.training.learner import Progress
 from raceway.training.recent import RecentEpisodes
 
@@ -47,6 +48,10 @@ class Reporting:
     """Whether the algorithm goes through a round in epochs, or takes one gradient of it."""
     counts_faults: bool = False
     """Whether environments may be made anew after errors."""
+    has_to_stop: Callable[[], bool] = lambda: False
+    """Whether the run's folder is gone, so that it is no use to go on."""
+    again: str = "raceway resume RUN"
+    """What to call to go on with the run."""
 
 
 class Pace:
@@ -107,6 +112,8 @@ class Reporter(Reactor):
         """The version of the last policy whose evaluation was told."""
         self._best: float | None = None
         self._last: float | None = None
+        self._evaluated_in: dict[str, Any] = {}
+        """The `env_args` of the last evaluation: returns of other environments are no measure of the best."""
 
     @reaction(startup)
     def open(self) -> None:
@@ -119,8 +126,10 @@ class Reporter(Reactor):
         found = [each for each in evaluations or [] if each.version > self._evaluated]
         with self._writing():
             self._report(progress, found)
-        for each in found:
-            self._director.on_evaluation(each)
+        if evaluations:
+            self._director.on_evaluations(evaluations)
+        if self._reporting.has_to_stop():
+            self.stop()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -129,7 +138,7 @@ class Reporter(Reactor):
         except OSError as error:
             raise RunFolderError(
                 f"{error.filename or self._reporting.chain.parent} cannot be written: {error.strerror}. Once it can, "
-                f"the run goes on from its last checkpoint: raceway resume {self._reporting.chain.parent}."
+                f"the run goes on from its last checkpoint: {self._reporting.again}."
             ) from error
 
     def _report(self, progress: Progress, evaluations: list[Evaluation]) -> None:
@@ -213,7 +222,10 @@ class Reporter(Reactor):
             # By version and not by their number: a resumed evaluator may have passed over one that was told before.
             self._evaluated = found.version
             self._last = found.mean
+            if not data_equivalence(found.env_args or {}, self._evaluated_in):
+                self._best = None
             self._best = found.mean if self._best is None else float(np.fmax(self._best, found.mean))
+            self._evaluated_in = found.env_args or {}
             self._log.write(found.steps, evaluation_row(found))
 
     @property
@@ -231,6 +243,7 @@ class Reporter(Reactor):
             "evaluated": self._evaluated,
             "best": self._best,
             "last": self._last,
+            "evaluated_in": self._evaluated_in,
             "faults": [self.env_faults, self.worker_faults],
             "seconds": self.seconds,
             "chain_bytes": self._chain.tell(),
@@ -244,6 +257,7 @@ class Reporter(Reactor):
             self._evaluated = int(state["evaluated"])
             self._best = None if state["best"] is None else float(state["best"])
             self._last = None if state["last"] is None else float(state["last"])
+            self._evaluated_in = dict(state["evaluated_in"])
             self.env_faults, self.worker_faults = map(int, state["faults"])
             self.earlier_s = float(state["seconds"])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,13 +13,16 @@ from typing import Any
 
 from raceway import _core
 from raceway.algos.configs import A2CConfig, PPOConfig, PQNConfig
-from raceway.algos.hyperparameters import ALIASES, resolve_names
+from raceway.algos.hyperparameters import ALIASES, divisors, resolve_names
 from raceway.envs import user_native
 from raceway.envs.catalog import native_arguments, tasks
-from raceway.errors import SettingError
-from raceway.training.config import ALGORITHMS, SCHEDULES, TrainConfig, check_algorithm
+from raceway.errors import RunFolderError, SettingError, UserError
+from raceway.files import MOST_SETTINGS, read_whole
+from raceway.messages import printable, quoted
+from raceway.training.config import ALGORITHMS, SCHEDULES, TrainConfig, check_algorithm, lost_arguments
 from raceway.training.presets import preset_for
 from raceway.training.settings import nearest, paths_of, replaced
+from raceway.training.trust import check_code_of_file
 
 GROUPS = (*ALGORITHMS, "network", "evaluation", "checkpoint", "log")
 
@@ -30,6 +34,7 @@ OTHER_NAMES = {
     "total_timesteps": "total_steps",
     "total_env_steps": "total_steps",
     "workers": "num_workers",
+    "network": "network.custom",
     "algorithm": "algo",
 }
 """What others call the settings of a run; the algorithm's are in ALIASES."""
@@ -45,7 +50,7 @@ def resolve(
     Defaults give way to the environment's preset, that to the file (JSON or TOML), that to `settings`. Those are nested
     (`ppo={"gamma": 0.9}`), dotted (`"ppo.gamma"`) or, for what belongs to algorithm and network, flat (`gamma=0.9`);
     names of SB3 and CleanRL are understood. A batch size that nobody asked for is made to fit the number of
-    environments and steps that somebody did.
+    environments and steps that somebody did. Code that only the file names is refused unless it was trained with here.
     """
     file = {} if config_file is None else read_config(config_file)
     algo = _algo_in(settings, file)
@@ -69,8 +74,23 @@ def resolve(
         config = _with_layer(config, layer, num_envs)
     if not any(_field(path) == f"{algo}.batch_size" for path in said):
         config = _with_fitting_batch(config)
+    if config_file is not None:
+        given_too = {*given, "env"} if env is not None else {*given}
+        only_there = from_file.keys() - given_too
+        if "env_args" in only_there:
+            _check_arguments_of_file(config_file, config)
+        check_code_of_file(config_file, config, only_there)
     _check(config)
     return config
+
+
+def _check_arguments_of_file(file: str | os.PathLike[str], config: TrainConfig) -> None:
+    """Refuses a settings file that does not hold all arguments of the environment, as that of a run may not."""
+    if lost := lost_arguments(config.to_dict()["env_args"]):
+        raise SettingError(
+            f"{file} names arguments of the environment that a file cannot hold: {printable(', '.join(lost))}. Give "
+            "all of them yourself, in Python: env_args={...}."
+        )
 
 
 def _algo_in(*layers: Mapping[str, Any]) -> str:
@@ -118,13 +138,9 @@ def _with_fitting_batch(config: TrainConfig) -> TrainConfig:
         return config
     rows, size = algorithm.n_steps * config.num_envs, algorithm.batch_size
     if config.network.gru is not None:  # whole environments, one at least
-        envs = next(
-            n
-            for n in range(config.num_envs, 0, -1)
-            if config.num_envs % n == 0 and n <= max(1, size // algorithm.n_steps)
-        )
+        envs = max(n for n in divisors(config.num_envs) if n <= max(1, size // algorithm.n_steps))
         return replaced(config, {f"{config.algo}.batch_size": envs * algorithm.n_steps})
-    fitting = next(n for n in range(min(rows, size), 0, -1) if rows % n == 0)
+    fitting = max(n for n in divisors(rows) if n <= size)
     if fitting < min(rows, size) / 4:
         raise SettingError(
             f"A round of n_steps={algorithm.n_steps} x num_envs={config.num_envs} = {rows} rows has no divisor near "
@@ -142,10 +158,20 @@ def name_of(env: Any) -> str:
     spec = getattr(env, "spec", None)
     if spec is not None and hasattr(spec, "id"):
         return str(spec.id)
-    if callable(env):
-        named = env if hasattr(env, "__qualname__") else type(env)
-        return f"{named.__module__}:{named.__qualname__}"
-    return type(env).__name__
+    return qualified_name(env) if callable(env) else type(env).__name__
+
+
+def qualified_name(thing: Any) -> str:
+    """`module:name`; if that does not lead to it, as for partials and what was decorated, `module:<name>`."""
+    if not hasattr(thing, "__qualname__"):
+        return f"{type(thing).__module__}:<{type(thing).__qualname__}>"
+    module, name = thing.__module__, thing.__qualname__
+    found: Any = sys.modules.get(module)
+    if module == "__main__" or found is None or "<" in name:  # in every process of a run it has the same name
+        return f"{module}:{name}"
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found is thing else f"{module}:<{name}>"
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -155,10 +181,10 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     if file.suffix.lower() not in readers:
         raise SettingError(f"{file}: settings are read from .json or .toml files, not from {file.suffix or 'this'}.")
     try:
-        values = readers[file.suffix.lower()](file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingError(f"{file}: the settings cannot be read: {error.strerror}.") from None
-    except ValueError as error:  # what either reader raises
+        values = readers[file.suffix.lower()](read_whole(file, MOST_SETTINGS).decode())
+    except RunFolderError as error:
+        raise SettingError(f"The settings in {error}") from None
+    except (ValueError, RecursionError) as error:  # what either reader raises
         raise SettingError(f"{file}: this is not {file.suffix[1:].upper()}: {error}.") from None
     if not isinstance(values, dict):
         raise SettingError(f"{file}: the settings must be names with values, not a {type(values).__name__}.")
@@ -172,7 +198,8 @@ def paths_in(settings: Mapping[str, Any], algo: str = "ppo", where: str = "") ->
     for name, value in _leaves(settings):
         path = path_of(name, algo, where)
         if _field(path) in said:
-            raise SettingError(f"{where}{said[_field(path)]!r} and {name!r} are the same setting. Give one of them.")
+            both = f"{said[_field(path)]!r} and {quoted(name)}"
+            raise SettingError(f"{where}{both} are the same setting. Give one of them.")
         found[path], said[_field(path)] = value, name
     return found
 
@@ -187,12 +214,12 @@ def path_of(name: str, algo: str = "ppo", where: str = "") -> str:
             return candidate
     if others := algorithms_with(leaf) if group in ("", algo) else []:
         raise SettingError(
-            f"{where}No setting {name!r} in {algo}: it is one of {' and '.join(others)}. Leave it out, or choose "
+            f"{where}No setting {quoted(name)} in {algo}: it is one of {' and '.join(others)}. Leave it out, or choose "
             f"that algorithm: algo={others[0]!r}."
         )
     near = nearest(name, known_names(algo))
     hint = f" Did you mean {near!r}?" if near else ""
-    raise SettingError(f"{where}No setting {name!r}.{hint} All settings: raceway train --help.")
+    raise SettingError(f"{where}No setting {quoted(name)}.{hint} All settings: raceway train --help.")
 
 
 def algorithms_with(name: str) -> list[str]:
@@ -210,11 +237,13 @@ def known_names(algo: str = "ppo") -> list[str]:
 def _leaves(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
     found = []
     for name, value in settings.items():
-        if name in GROUPS:
+        if name == "network" and isinstance(value, str):
+            found.append((name, value))
+        elif name in GROUPS:
             if dataclasses.is_dataclass(value) and not isinstance(value, type):
                 value = dataclasses.asdict(value)
             if not isinstance(value, Mapping):
-                raise SettingError(f"{name}={value!r} is not a dict of settings.")
+                raise SettingError(f"{name}={quoted(value)} is not a dict of settings.")
             found += [(f"{name}.{each}", part) for each, part in value.items()]
         else:
             found.append((name, value))
@@ -242,11 +271,21 @@ def _check(config: TrainConfig) -> None:
             raise SettingError(
                 f"network.gru={config.network.gru}, but {config.algo} has no memory. Use ppo, or no GRU."
             )
-        task = tasks().get(user_native.resolve(config.env) or config.env.removeprefix("raceway/"))
-        if task is not None and config.lane in ("auto", "native"):
-            args = {name: value for name, value in config.env_args.items() if name != "max_episode_steps"}
-            given = native_arguments(task, args)
-            if not task.is_built_in:  # it may refuse them, or be wrong itself
-                _core.Configurations(task.id, [given])
+    except (TypeError, ValueError) as error:
+        raise SettingError(str(error)) from None
+    check_native_arguments(config.env, config.env_args, config.lane)
+
+
+def check_native_arguments(env: str, env_args: Mapping[str, Any], lane: str) -> None:
+    """Refuses arguments that a native task does not take. Those of others are checked where one is made."""
+    try:
+        task = tasks().get(user_native.resolve(env) or env.removeprefix("raceway/"))
+        if task is None or lane not in ("auto", "native"):
+            return
+        given = native_arguments(task, {name: it for name, it in env_args.items() if name != "max_episode_steps"})
+        if not task.is_built_in:  # it may refuse them, or be wrong itself
+            _core.Configurations(task.id, [given])
+    except UserError:
+        raise
     except (TypeError, ValueError, OSError) as error:
         raise SettingError(str(error)) from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +14,54 @@ import numpy as np
 
 from raceway.algos.rollout import Weights
 from raceway.errors import RunFolderError, SettingError
+from raceway.files import cut, open_to_append, read_json, write_json
 from raceway.graph.packing import shown
+from raceway.messages import printable, quoted
+from raceway.training.advice import how_to
 from raceway.training.checkpoints import Checkpoint, MisfitError
-from raceway.training.config import TrainConfig
-from raceway.training.environments import EnvSource
-from raceway.training.folder import RunFolder, cut, facts_of, open_to_append, printable, read_json, write_json
+from raceway.training.config import TrainConfig, lost_arguments
+from raceway.training.folder import RunFolder, facts_of
+from raceway.training.identity import deciding_settings
 
-_MAY_CHANGE = ("log", "checkpoint", "num_workers", "on_error", "worker_timeout")
-"""Settings that do not show in the results."""
+_OF_RESUME = {"total_steps": "N", "stop_at_return": "R"}
+"""Settings that `raceway resume` can change, and what to give."""
+_FIRST = ("env", "algo", "seed")
+"""Settings that tell one run from another: what is wrong with a name that is taken, if they differ."""
+_MOST_TOLD = 4
 _MOST_NUMBERS = 20
 
 
 def check_settings(folder: RunFolder, config: TrainConfig) -> None:
     """Refuses to go on with a run under other settings than its own."""
-    there, here = (_flat(_with_plain_lane(each)) for each in (folder.read_config(), config))
-    names = [name for name in {**there, **here} if name.partition(".")[0] not in _MAY_CHANGE]
-    names = [name for name in names if not name.endswith(".not saved")]  # told by an address, new every time
-    different = [name for name in names if there.get(name) != here.get(name)]
+    there, here = (_flat(deciding_settings(each)) for each in (folder.read_config(), config))
+    different = [name for name in {**there, **here} if there.get(name) != here.get(name)]
     if not different:
         return
-    said = ", ".join(f"{name}={there.get(name)!r} (now {here.get(name)!r})" for name in different[:4])
-    more = f" and {len(different) - 4} more" if len(different) > 4 else ""
-    longer = f" More steps: raceway resume {folder.path} --total-steps N." if different == ["total_steps"] else ""
+    saved = folder.read_config()
+    option = different[0] if len(different) == 1 and different[0] in _OF_RESUME else None
+    how: dict[str, Any] = {} if option is None else {option: _OF_RESUME[option]}
+    longer = f" To change that of the run: {how_to('resume', folder.path, saved, **how)}." if how else ""
     raise SettingError(
-        f"There is a run {folder.path} already, with other settings: {said}{more}.{longer} To begin another run, give "
-        f"another --log.name; to go on with that one: raceway resume {folder.path}."
+        f"There is a run {folder.path} already, {_different_words(different, there, here)}.{longer} To begin another "
+        f"run, give another --log.name; to go on with that one: {how_to('resume', folder.path, saved)}."
     )
 
 
-def _with_plain_lane(config: TrainConfig) -> dict[str, Any]:
-    """Its settings. In which way an environment in Python runs does not show in the results."""
-    is_native = EnvSource(config.env, lane=config.lane).is_native
-    return {**config.to_dict(), "lane": "native" if is_native else "python"}
+def _different_words(different: Sequence[str], there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """What differs: first what makes it another run altogether, then the other settings as far as there is room."""
+
+    def listed(names: Sequence[str]) -> str:
+        pairs = [f"{name}={quoted(there.get(name))} (now {quoted(here.get(name))})" for name in names[:_MOST_TOLD]]
+        return ", ".join(pairs) + (f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else "")
+
+    first = [name for name in _FIRST if name in different]
+    # Another algorithm has other settings of its own, which is all there is to say of them.
+    groups = {there.get("algo"), here.get("algo")} if "algo" in first else set()
+    others = [name for name in different if name not in first and name.partition(".")[0] not in groups]
+    if not first:
+        return f"with other settings: {listed(others)}"
+    too = f"; other settings differ too: {listed(others)}" if others else ""
+    return f"and it is another one: {listed(first)}{too}"
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -58,7 +76,8 @@ def check_system(folder: RunFolder, anyway: bool) -> list[str]:
 
     Returns what differs, in words.
     """
-    here = facts_of(folder.read_config())
+    config = folder.read_config()
+    here = facts_of(config, recorded_digest(folder, config))
     there = read_json(folder.system) if folder.system.exists() or not anyway else {"versions": {}}
     if not isinstance(there, dict) or not isinstance(there.get("versions"), dict):
         raise RunFolderError(f"{folder.system} is damaged: it does not tell the versions that the run was begun with.")
@@ -79,10 +98,35 @@ def check_system(folder: RunFolder, anyway: bool) -> list[str]:
     if differences and not anyway:
         raise RunFolderError(
             f"{folder.path} was begun with {', '.join(differences)}. From here on its bits would not be those of a run "
-            f"that was never stopped. To go on nevertheless: raceway resume {folder.path} --anyway."
+            f"that was never stopped. To go on nevertheless: {how_to('resume', folder.path, config, anyway=True)}."
         )
     if differences:
         write_json(folder.system, here)  # what it goes on under from now on
+    return differences
+
+
+def recorded_digest(folder: RunFolder, config: TrainConfig) -> str | None:
+    """The digest of a run's initial weights in its system facts; None if it begins with random ones."""
+    facts = read_json(folder.system) if config.init_from is not None and folder.system.exists() else None
+    found = facts.get("initial_sha256") if isinstance(facts, dict) else None
+    return found if isinstance(found, str) and re.fullmatch("[0-9a-f]{64}", found) else None
+
+
+def check_arguments(folder: RunFolder, config: TrainConfig, env_args: Mapping[str, Any], anyway: bool) -> list[str]:
+    """Refuses other arguments for a run's environment than its own, unless that is wanted. Returns what differs."""
+    there = config.to_dict()["env_args"]
+    here = replace(config, env_args=dict(env_args)).to_dict()["env_args"]
+    lost = lost_arguments(there)
+    different = [name for name in env_args if name not in lost and (name not in there or there[name] != here[name])]
+    differences = [
+        f"env_args.{name} {printable(repr(there[name]), 60) if name in there else 'left out'} (now {here[name]!r})"
+        for name in different
+    ]
+    if differences and not anyway:
+        raise SettingError(
+            f"{folder.path} was begun with {', '.join(differences)}. From here on it would not be the same run. To go "
+            "on nevertheless, add --anyway (in Python anyway=True)."
+        )
     return differences
 
 
@@ -103,7 +147,8 @@ def check_callbacks(checkpoint: Checkpoint, given: int) -> None:
 def rewind(folder: RunFolder, checkpoint: Checkpoint | None) -> list[str]:
     """Takes back what was written after the checkpoint: all of it, if there is none. Returns what is odd, in words."""
     if checkpoint is None:
-        write_json(folder.system, facts_of(folder.read_config()))
+        config = folder.read_config()
+        write_json(folder.system, facts_of(config, recorded_digest(folder, config)))
         lengths = {folder.chain: 0, folder.metrics: 0}
     else:
         reporter = checkpoint.snapshot.reactors.get("reporter")

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from gymnasium.vector import VectorEnv
 
 from raceway.envs.user_native import plain
-from raceway.errors import EnvError, RunFolderError, SettingError, UserError
-from raceway.graph import GraphError, Outcome, ReactionError
+from raceway.errors import EnvError, MissingPackageError, RunFolderError, SettingError, UserError
+from raceway.files import remove, write_json, write_whole
+from raceway.graph import GraphError, ReactionError
 from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
-from raceway.training.callbacks import Callback
+from raceway.training.callbacks import Callback, Director, check_control
 from raceway.training.checkpointer import Checkpointer
-from raceway.training.checkpoints import Checkpoint, Checkpoints, MisfitError, lock
+from raceway.training.checkpoints import Checkpoint, Checkpoints, MisfitError, fitting, lock
 from raceway.training.compiling import keep_compiled
-from raceway.training.config import TrainConfig
+from raceway.training.config import TrainConfig, savable
 from raceway.training.device import choose_device
+from raceway.training.ending import Ending, farewell
 from raceway.training.environments import EnvSource
-from raceway.training.folder import RunFolder, write_json, write_whole
-from raceway.training.outcome import Run, read_outcome, write_outcome
-from raceway.training.policy_files import Best
-from raceway.training.programs import Report, Setup, Training, build, evaluated, training_sampler
-from raceway.training.reporter import Reporter, evaluation_row
+from raceway.training.folder import RunFolder
+from raceway.training.identity import check_identity, identity_of
+from raceway.training.initial import Initial, LearnerShape, read_initial, read_source, write_initial
+from raceway.training.outcome import Run, read_outcome
+from raceway.training.programs import Report, Training, build, training_sampler
+from raceway.training.ready_callbacks import curricula
+from raceway.training.rescue import Rescue
 from raceway.training.resolve import resolve
 from raceway.training.resuming import (
+    check_arguments,
     check_callbacks,
     check_settings,
     check_system,
@@ -36,7 +43,12 @@ from raceway.training.resuming import (
     note_resumption,
     rewind,
 )
-from raceway.training.trust import check_code, remember_code
+from raceway.training.run_source import check_is_made, network_of_run, portable, source_of_run, with_lane_for
+from raceway.training.settings import replaced
+from raceway.training.setup import Setup
+from raceway.training.stuck import StuckHeader
+from raceway.training.trust import remember_code
+from raceway.training.user_network import name_of_network, network_of
 
 
 def train(
@@ -53,33 +65,38 @@ def train(
         of your own (see `raceway.load_native`), a callable that makes a Gymnasium environment, a list of such callables
         that take turns, or a vector environment.
     config_file: settings from a JSON or TOML file, such as the config.json of another run.
-    network: your own network as a pair (init, apply): see `raceway.algos.networks.UserNetwork`. A dict is settings.
-    callbacks: code of your own that hears of rounds, evaluations and checkpoints: see `raceway.Callback`.
+    network: your own network as a pair (init, apply), see `raceway.algos.networks.UserNetwork`, or the name of one,
+        "package.module:pair". A dict is settings.
+    callbacks: code that is told of rounds, evaluations and checkpoints: of your own (`raceway.Callback`) or ready-made
+        (`raceway.callbacks`).
     settings: total_steps, num_envs, seed, schedule, ... and hyperparameters, such as learning_rate, under the names of
         SB3 or CleanRL. `raceway train --help` names them all.
     """
     if isinstance(network, Mapping):  # settings of the network, as for the other groups
         settings["network"], network = network, None
+    elif network is not None:
+        settings["network.custom"] = name_of_network(network)
     env = plain(env)
     if isinstance(env, VectorEnv):
         settings.setdefault("num_envs", env.num_envs)
     elif isinstance(env, (list, tuple)):
         settings.setdefault("num_envs", max(1, len(env)))
     config = resolve(env, config_file, **settings)
-    if isinstance(env, VectorEnv) and config.env_args:
-        raise SettingError(
-            f"env_args={config.env_args}, but the vector environment that was given is there already. Give them where "
-            "it is made."
-        )
-    remember_code(config)
-    setup = _set_up(config, env if not isinstance(env, str) else config.env, network)
+    check_is_made(env, config.env_args)
+    pair = network_of(config.network.custom if network is None else network)
+    remember_code(savable(config))
+    target = portable(config.env if isinstance(env, str) else env)
+    setup = _set_up(config, EnvSource(target, config.env_args), pair)
+    director = _directing(setup, callbacks)
+    initial = _initial_weights(setup)
     folder = RunFolder.at(config)
     with lock(folder.path):
+        folder.check_links()
         if folder.is_begun:
             check_settings(folder, config)
         else:
-            folder.begin(config)
-        return _go(setup, folder, callbacks, anyway=False)
+            folder.begin(config, None if initial is None else write_initial(folder, initial, _learner_shape(setup)))
+        return _go(setup, folder, director, anyway=False)
 
 
 def resume(
@@ -87,7 +104,9 @@ def resume(
     *,
     anyway: bool = False,
     total_steps: int | None = None,
+    stop_at_return: float | Literal["as before"] | None = "as before",
     env: Any = None,
+    env_args: Mapping[str, Any] | None = None,
     network: Any = None,
     callbacks: Sequence[Callback] = (),
     trust: bool = False,
@@ -95,37 +114,41 @@ def resume(
 ) -> Run:
     """Goes on with a run from its last checkpoint, to the bit as if it had never been stopped. A finished one says so.
 
-    anyway: even under other versions, or on another CPU, where the bits differ from there on.
-    total_steps: train for so many steps in all; a run that was finished goes on if that is more.
-    env, network, callbacks: those that the run was begun with, if no name leads to them.
+    anyway: even under other versions, on another CPU or with other `env_args`, where the bits differ from there on.
+    total_steps: train for this many steps in all; a run that was finished goes on if that is more.
+    stop_at_return: stop at another training return from now on, or at none (None). A run that stopped at one goes on.
+    env: the environment that the run was begun with, if it cannot be found by its name; anything that `train` takes.
+    env_args: keyword arguments of the environment, over those of the run: objects that its folder could not hold.
+    network: the (init, apply) pair of a run with a network of your own, or its name, "package.module:pair".
+    callbacks: those that the run was begun with.
     trust: calls the code that the folder names for its environment, even if nothing was trained with it here.
     quiet: whether to say nothing. None: as the run was begun.
     """
     folder = RunFolder.open(run)
     with lock(folder.path):
+        folder.check_links()
         config = folder.read_config()
         if total_steps is not None:
             config = replace(config, total_steps=total_steps)
+        if stop_at_return != "as before":
+            config = replaced(config, {"stop_at_return": stop_at_return})
         if quiet is not None:
             config = replace(config, log=replace(config.log, quiet=quiet))
-        lost = [name for name, value in config.env_args.items() if _is_lost(value)]
-        if lost and env is None:
-            raise SettingError(
-                f"{folder.path} was begun with arguments for its environment that a file cannot hold: "
-                f"{', '.join(lost)}. Give the environment itself: raceway.resume(run, env=lambda: ...)."
-            )
-        config = replace(config, env_args={name: it for name, it in config.env_args.items() if name not in lost})
-        if env is None:
-            check_code(folder, config, trust)
-        setup = _set_up(config, config.env if env is None else plain(env), network)
-        return _go(setup, folder, callbacks, anyway, has_new_length=total_steps is not None)
+        network = network_of_run(folder, config, "resume", network)
+        source = source_of_run(folder, config, "resume", env=env, env_args=env_args, trust=trust)
+        if changes := check_arguments(folder, config, env_args or {}, anyway):
+            config = replace(config, env_args={**config.env_args, **(env_args or {})})
+            if env is None or env == config.env:  # what the caller gives says nothing about what the folder names
+                remember_code(savable(config), with_network=False)
+        setup = _set_up(replace(with_lane_for(source, config), env_args=dict(source.args)), source, network)
+        if changes:
+            write_json(folder.config, config.to_dict())
+        has_new_end = total_steps is not None or stop_at_return != "as before"
+        director = _directing(setup, callbacks, has_new_end=has_new_end)
+        return _go(setup, folder, director, anyway, has_new_end, changes)
 
 
-def _is_lost(value: Any) -> bool:
-    return isinstance(value, Mapping) and set(value) == {"not saved"}
-
-
-def _set_up(config: TrainConfig, target: Any, network: Any) -> Setup:
+def _set_up(config: TrainConfig, source: EnvSource, network: Any) -> Setup:
     """What is refused leaves no folder behind."""
     if network is not None and config.network.gru is not None:
         raise SettingError(
@@ -133,54 +156,95 @@ def _set_up(config: TrainConfig, target: Any, network: Any) -> Setup:
         )
     choose_device(config.device)
     keep_compiled()
-    setup = Setup.of(config, EnvSource(target, config.env_args), network)
+    setup = Setup.of(config, source, network)
     training_sampler(setup, setup.algorithm().native_layout())
     return setup
 
 
+def _directing(setup: Setup, callbacks: Sequence[Callback], *, has_new_end: bool = False) -> Director:
+    """Starts the callbacks. What they cannot have is refused before there is a folder."""
+    director = Director(callbacks, setup.config.stop_at_return, has_new_end=has_new_end)
+    check_control(director.control, setup.config.algorithm)
+    for curriculum in curricula(callbacks):
+        for level in curriculum.levels:
+            setup.check_args(level)
+        if curriculum.by == "evaluation" and not setup.evaluates:
+            raise SettingError(
+                "Curriculum(by='evaluation') advances by evaluations, but evaluation is off. Use by='training', or "
+                "turn evaluation on (evaluation={'enabled': True})."
+            )
+    return director
+
+
+def _initial_weights(setup: Setup) -> Initial | None:
+    """Those of `init_from`, for a run that has none yet: one that is begun has a copy."""
+    config = setup.config
+    there = None if config.log.name is None else RunFolder(RunFolder.parent_for(config) / config.log.name)
+    if config.init_from is None or (there is not None and there.is_begun):
+        return None
+    return read_source(config.init_from, _learner_shape(setup))
+
+
+def _learner_shape(setup: Setup) -> LearnerShape:
+    num_params = setup.algorithm().network.num_params
+    spaces = setup.observation_space, setup.action_space
+    return LearnerShape(setup.config, *spaces, num_params, has_own_network=setup.network is not None)
+
+
 def _go(
-    setup: Setup, folder: RunFolder, callbacks: Sequence[Callback], anyway: bool, has_new_length: bool = False
+    setup: Setup,
+    folder: RunFolder,
+    director: Director,
+    anyway: bool,
+    has_new_end: bool = False,
+    changes: Sequence[str] = (),
 ) -> Run:
     """From its last checkpoint, or else from the beginning, to its end."""
     config = setup.config
     console = Console(*_headline(setup, folder), quiet=config.log.quiet, interval_s=config.log.interval_s)
     finished = read_outcome(folder)
-    if finished is not None and not has_new_length:
+    if finished is not None and not has_new_end:
         with console:
-            console.finish(_farewell(finished, f"finished before: {finished.steps:,} steps"))
+            console.finish(farewell(setup, finished, f"finished before: {finished.steps:,} steps"))
         return finished
     checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep)
     checkpoint = checkpoints.newest()
     differences: list[str] = []
     if checkpoint is not None:
-        check_callbacks(checkpoint, len(callbacks))
-        differences = check_system(folder, anyway)
-    if has_new_length:
-        _set_length(setup, folder, checkpoint)
+        changes = [*changes, *check_identity(checkpoint.path, checkpoint.facts.get("run"), config, anyway)]
+        check_callbacks(checkpoint, len(director.callbacks))
+        with _fitting(checkpoint), fitting("learner"):  # before anything in the folder is changed
+            setup.algorithm().load(checkpoint.snapshot.reactors["learner"]["algorithm"])
+        differences = [*changes, *check_system(folder, anyway)]
+    begins_anew = checkpoint is None and config.init_from is not None
+    initial = read_initial(folder, _learner_shape(setup)) if begins_anew else None
+    if has_new_end:
+        _set_end(setup, folder, checkpoint)
     troubles = [*checkpoints.troubles, *rewind(folder, checkpoint)]
     if checkpoint is None and folder.graph.exists():
         troubles.append("begins again: it was stopped before its first checkpoint")
     log = MetricsLog(folder.path, tensorboard=config.log.tensorboard, wandb_project=config.log.wandb_project)
-    with log, console:
-        report = Report(folder, log, console)
+    with log, console, Rescue(folder, console.trouble) as rescue:
+        report = Report(folder, log, console, rescue)
 
         def on_resumed(lost: list[int] | None) -> None:
             assert checkpoint is not None
             note_resumption(folder, checkpoint, differences, lost)
             console.note(_welcome_back(setup, checkpoint, differences, lost))
 
-        training = build(setup, report, callbacks, on_resumed)
+        director.control.print_notes_with(console.note)
+        training = build(setup, report, director, on_resumed, initial)
         if checkpoint is not None:
             _restore(training, checkpoint)
         for trouble in troubles:
             console.trouble(trouble)
-        if unheeded := setup.unheeded():
-            console.note(unheeded)
-        return _run(setup, report, training, checkpoints, checkpoint)
+        for note in (*setup.notes(), *([] if initial is None else [f"begins with the weights of {initial.source}"])):
+            console.note(note)
+        return _run(setup, report, training, checkpoints, checkpoint, has_callbacks=bool(director.callbacks))
 
 
-def _set_length(setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None) -> None:
-    """Has the run train for more steps, or fewer that are not behind it yet."""
+def _set_end(setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None) -> None:
+    """Sets how long the run trains: for more steps, or fewer that are not behind it yet, or to another return."""
     wanted, rounds = setup.config.total_steps, 0 if checkpoint is None else checkpoint.round + 1
     finished = read_outcome(folder)
     if setup.rounds < rounds or (finished is not None and wanted <= finished.steps):
@@ -188,8 +252,9 @@ def _set_length(setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None) 
         raise SettingError(f"total_steps={wanted}, but {folder.path} has {behind} behind it already.")
     if finished is not None and checkpoint is None:
         raise SettingError(f"{folder.path} is finished and has no checkpoint to go on from. Begin another run.")
-    write_json(folder.config, replace(folder.read_config(), total_steps=wanted).to_dict())
-    folder.outcome.unlink(missing_ok=True)
+    end = {"total_steps": wanted, "stop_at_return": setup.config.stop_at_return}
+    write_json(folder.config, replaced(folder.read_config(), end).to_dict())
+    remove(folder.outcome)
 
 
 def _headline(setup: Setup, folder: RunFolder) -> tuple[str, str]:
@@ -202,10 +267,17 @@ def _headline(setup: Setup, folder: RunFolder) -> tuple[str, str]:
 
 def _restore(training: Training, checkpoint: Checkpoint) -> None:
     """Lets the program begin at a checkpoint."""
-    try:
+    with _fitting(checkpoint):
         training.program.restore(checkpoint.snapshot)
         training.learner.load_weights(checkpoint.snapshot.reactors["learner"])  # what does not fit is told at once
         check_weights(checkpoint, training.learner.current)
+
+
+@contextmanager
+def _fitting(checkpoint: Checkpoint) -> Iterator[None]:
+    """Names the checkpoint where it does not fit: it is damaged, or the environment or network is another one."""
+    try:
+        yield
     except (GraphError, RunFolderError, KeyError, TypeError) as error:
         raise RunFolderError(f"{checkpoint.path} does not fit the run that it is in: {error}") from None
 
@@ -222,14 +294,22 @@ def _welcome_back(setup: Setup, checkpoint: Checkpoint, differences: Sequence[st
     return text
 
 
-def _run(setup: Setup, report: Report, training: Training, checkpoints: Checkpoints, start: Checkpoint | None) -> Run:
+def _run(
+    setup: Setup,
+    report: Report,
+    training: Training,
+    checkpoints: Checkpoints,
+    start: Checkpoint | None,
+    has_callbacks: bool = False,
+) -> Run:
     folder, config = report.folder, setup.config
     drawing = training.program.draw()
     write_whole(folder.graph, drawing.svg.encode())
     write_whole(folder.mermaid, drawing.mermaid.encode())
     checkpointer = Checkpointer(
         checkpoints,
-        facts={"steps_per_round": setup.steps_per_round},
+        report.rescue,
+        facts={"steps_per_round": setup.steps_per_round, "run": identity_of(config)},
         interval_s=config.checkpoint.interval_s,
         logs=(folder.chain, folder.metrics),
         on_written=training.director.on_checkpoint,
@@ -237,91 +317,26 @@ def _run(setup: Setup, report: Report, training: Training, checkpoints: Checkpoi
     )
     if start is not None:
         checkpointer.last = start.round
+    ending = Ending(setup, report, training)
+    run = partial(training.program.run, on_loss=ending.tell_loss, is_stuck=StuckHeader(report.console.note))
     left = max(0, setup.rounds - (start.round + 1 if start is not None else 0))
     try:
         if config.checkpoint.enabled:
             with checkpointer.watch(training.program):
-                outcome = training.program.run(left, snapshot_at_end=True, on_snapshot=checkpointer.write)
+                outcome = run(left, snapshot_at_end=True, on_snapshot=checkpointer.write)
         else:
-            outcome = training.program.run(left)
-        return _finish(setup, report, training, outcome)
+            outcome = run(left)
+        if report.rescue.look():
+            raise RunFolderError(f"{report.rescue.why}.")
+        return ending.finish(outcome)
     except BaseException as error:
-        _keep_what_there_is(setup, report, training, checkpointer, error)
+        ending.keep_what_there_is(error, has_callbacks)
         cause = error.__cause__ if isinstance(error, ReactionError) else None
         misfit = error if isinstance(error, GraphError) else cause if isinstance(cause, MisfitError) else None
         if misfit is not None and start is not None:
             raise RunFolderError(f"{start.path} does not fit the run that it is in: {misfit}") from None
-        if isinstance(cause, (RunFolderError, SettingError, EnvError)):
+        if isinstance(cause, (RunFolderError, SettingError, EnvError, MissingPackageError)):
             raise cause from None
+        if isinstance(error, OSError) and not isinstance(error, UserError):
+            raise RunFolderError(f"{error.filename or folder.path} cannot be written: {error.strerror}.") from None
         raise
-
-
-def _keep_what_there_is(
-    setup: Setup, report: Report, training: Training, checkpointer: Checkpointer, error: BaseException
-) -> None:
-    """However a run ends, what was learnt so far is not lost."""
-    weights = training.learner.current
-    why = {KeyboardInterrupt: "Interrupted", SystemExit: "Told to end"}.get(type(error), "Stopped by an error")
-    if weights.version == 0:
-        report.console.finish(f"{why} before the first update.")
-        return
-    lines = {"stopped": f"{why} after {weights.version * setup.steps_per_round:,} steps"}
-    try:
-        file = setup.policy_file(report.folder.final)
-        if file.version != weights.version:
-            file.write(weights)
-        lines["policy"] = str(file.directory)
-    except (OSError, UserError) as trouble:
-        lines["policy"] = f"it could not be written: {trouble}"
-    if checkpointer.last is not None:
-        lines["go on"] = f"raceway resume {report.folder.path}"
-    report.console.finish(lines)
-
-
-def _finish(setup: Setup, report: Report, training: Training, outcome: Outcome) -> Run:
-    """Evaluates the policy of the end, and keeps it."""
-    folder = report.folder
-    weights = training.learner.current
-    steps = outcome.rounds * setup.steps_per_round
-    seconds = outcome.seconds + (training.reporter.earlier_s if training.reporter is not None else 0.0)
-    best = Best(setup.policy_file(folder.best))
-    last = None
-    final = setup.policy_file(folder.final)
-    final.write(weights)
-    if setup.evaluates:
-        report.console.note(f"evaluating the policy of the end over {setup.trial.episodes} episodes")
-        last = evaluated(setup, training.layout, weights, setup.trial, setup.config.seed)
-        best.offer(weights, last)
-        report.log.write(steps, {"time/seconds": seconds, **evaluation_row(last)})
-        final.write(weights, last)
-    for trouble in report.log.troubles:
-        report.console.note(trouble)
-    run = Run(
-        directory=folder.path,
-        config=setup.config,
-        steps=steps,
-        seconds=seconds,
-        evaluation=last,
-        best_return=best.score,
-        digest=training.learner.digest,
-        summary=training.program.summary(),
-    )
-    write_outcome(folder, run)
-    report.console.finish(_farewell(run, f"{run.steps:,} steps", training.reporter))
-    return run
-
-
-def _farewell(run: Run, steps: str, reporter: Reporter | None = None) -> dict[str, str]:
-    """What to say at the end: what was reached, how fast, and what to do with it."""
-    lines = {"trained": f"{steps} in {run.seconds:.1f} s ({run.steps_per_second:,.0f} a second)"}
-    if reporter is not None and (reporter.env_faults or reporter.worker_faults):
-        lines["faults"] = (
-            f"environments were made anew {reporter.env_faults} times, workers started again {reporter.worker_faults} "
-            "times"
-        )
-    if run.result:
-        lines["evaluated"] = run.result
-        if run.best_return is not None and run.evaluation is not None and run.best_return > run.evaluation.mean:
-            lines["best"] = f"{run.best_return:.1f}, kept"
-    lines["watch"] = f"raceway play {run.directory}"
-    return lines

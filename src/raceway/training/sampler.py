@@ -26,7 +26,7 @@ class Sampling:
     greedy: bool = False
     """The likeliest action instead of a drawn one."""
     action_masks: bool = True
-    """Whether `info["action_mask"]` is heeded where an environment gives one."""
+    """Whether `info["action_mask"]` is used where an environment gives one."""
 
 
 class Sampler(Protocol):

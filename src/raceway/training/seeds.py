@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import json
 import os
 import signal
 import sys
@@ -18,15 +18,21 @@ from gymnasium.vector import VectorEnv
 from raceway._core import usable_cpus
 from raceway.envs.user_native import plain
 from raceway.errors import RunFolderError, SeedsError, SettingError
+from raceway.files import read_whole
+from raceway.messages import quoted
+from raceway.report.metrics import parse_row
 from raceway.report.words import clock, count, number, percent
+from raceway.training.advice import how_to
 from raceway.training.callbacks import Callback
 from raceway.training.config import ALGORITHMS, TrainConfig
-from raceway.training.folder import RunFolder, read_whole
+from raceway.training.folder import RunFolder
 from raceway.training.outcome import Run, read_outcome
 from raceway.training.processes import Ending, run_all
 from raceway.training.resolve import resolve
 from raceway.training.resuming import check_settings
+from raceway.training.run_source import portable
 from raceway.training.settings import replaced
+from raceway.training.user_network import name_of_network, network_of
 
 _CPUS_PER_RUN = 2
 """Collecting and learning overlap: a run keeps two busy."""
@@ -62,10 +68,13 @@ def train_seeds(
         )
     if isinstance(network, Mapping):
         settings["network"], network = network, None
+    elif network is not None:
+        settings["network.custom"] = name_of_network(network)
     env = plain(env)
     config = resolve(env, config_file, **settings)
+    network_of(config.network.custom if network is None else network)  # refused here, not by each process
     series = SeedSeries(config, seeds, jobs)
-    series.train(config.env if isinstance(env, str) else env, network=network, callbacks=callbacks)
+    series.train(portable(config.env if isinstance(env, str) else env), network=network, callbacks=callbacks)
     return series.finished()
 
 
@@ -78,6 +87,7 @@ class SeedSeries:
         names = _names(config, self.seeds)
         self.folders = [RunFolder(RunFolder.parent_for(config) / name) for name in names]
         self.config = config
+        self.has_callbacks = False
         told: dict[str, Any] = {}
         if self.jobs > 1:
             told["log.quiet"] = True
@@ -89,6 +99,7 @@ class SeedSeries:
 
     def train(self, env: Any, **others: Any) -> None:
         """Trains those that are not finished. Raises what a signal stands for if one asked for the end."""
+        self.has_callbacks = bool(others.get("callbacks"))
         for folder, config in zip(self.folders, self.configs, strict=True):
             if folder.is_begun:
                 check_settings(folder, config)
@@ -118,9 +129,12 @@ class SeedSeries:
         return [run for folder in self.folders if (run := read_outcome(folder)) is not None]
 
 
+_MOST_SEEDS = 10_000
+
+
 def _seed_list(first: int, seeds: int | Sequence[int]) -> list[int]:
-    if isinstance(seeds, bool) or (isinstance(seeds, int) and seeds < 1):
-        raise SettingError(f"seeds={seeds!r}: give how many, from 1 up, or a list of seeds.")
+    if isinstance(seeds, bool) or (isinstance(seeds, int) and not 1 <= seeds <= _MOST_SEEDS):
+        raise SettingError(f"seeds={quoted(seeds)}: give how many, from 1 to {_MOST_SEEDS:,}, or a list of seeds.")
     found = [first + place for place in range(seeds)] if isinstance(seeds, int) else list(seeds)
     if not found or not all(isinstance(seed, int) and 0 <= seed < 2**64 for seed in found):
         raise SettingError(f"seeds={seeds!r}: seeds are whole numbers from 0 to 2**64 - 1.")
@@ -228,9 +242,12 @@ class Progress:
         if self._config.log.name is not None:
             self._say("To go on with them: the same command.")
         elif self._series.jobs > 1:  # else the one that was stopped has said it
-            for place in self._places:
-                if self._series.folders[place].is_begun and read_outcome(self._series.folders[place]) is None:
-                    self._say(f"To go on: raceway resume {self._series.folders[place].path}")
+            for folder in (self._series.folders[place] for place in self._places):
+                if folder.is_begun and read_outcome(folder) is None:
+                    again = how_to(
+                        "resume", folder.path, folder.read_config(), has_callbacks=self._series.has_callbacks
+                    )
+                    self._say(f"To go on: {again}")
 
     def tell(self) -> None:
         """A line for each run that is under way, now and then."""
@@ -244,7 +261,7 @@ class Progress:
         row = last_row(self._series.folders[place].metrics)
         if not row:
             return "getting ready"
-        steps = row.get("step", 0)
+        steps = row["step"]
         share = min(steps / self._config.total_steps, 1.0)
         return f"{percent(share):>4}  {count(steps)} steps  return {number(row.get('episode/return'))}"
 
@@ -264,14 +281,11 @@ class Progress:
 def last_row(path: Path) -> dict[str, Any]:
     """The last row of training in a metrics.jsonl that is being written; empty if there is none yet."""
     try:
-        lines = read_whole(path, last=_TAIL).split(b"\n")
+        lines = read_whole(path, _TAIL, last=_TAIL).split(b"\n")
     except RunFolderError:
         return {}
     for line in reversed(lines[:-1]):  # what is after the last newline is not whole yet
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict) and "round" in row:
-            return row
+        with contextlib.suppress(ValueError):
+            if "round" in (row := parse_row(line)):
+                return row
     return {}

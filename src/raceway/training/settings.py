@@ -6,12 +6,17 @@ import dataclasses
 import difflib
 import functools
 import math
+import os
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from raceway.errors import SettingError
-from raceway.names import did_you_mean
+from raceway.messages import quoted
+from raceway.names import LONGEST_NAME, did_you_mean
+
+WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None}
+"""What a command line takes for flags and for None."""
 
 T = TypeVar("T")
 
@@ -65,7 +70,7 @@ def fitted(name: str, value: Any, type_: Any) -> Any:
     if origin in (dict, Mapping) or type_ in (dict, Mapping):
         if isinstance(value, Mapping):
             return dict(value)
-        raise SettingError(f"{name}={value!r} is not a dict of names and values.")
+        raise SettingError(f"{name}={quoted(value)} is not a dict of names and values.")
     return _PLAIN[type_](name, value) if type_ in _PLAIN else value
 
 
@@ -85,25 +90,25 @@ def _choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
     if value in choices:
         return value
     words = [str(each) for each in choices]
-    raise SettingError(f"{name}={value!r} is not one of {', '.join(words)}.{did_you_mean(str(value), words)}")
+    raise SettingError(f"{name}={quoted(value)} is not one of {', '.join(words)}.{did_you_mean(str(value), words)}")
 
 
 def _items(name: str, value: Any, types_: Sequence[Any]) -> tuple[Any, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise SettingError(f"{name}={value!r} is not a list.")
+        raise SettingError(f"{name}={quoted(value)} is not a list.")
     if not types_:
         return tuple(value)
     if len(types_) == 2 and types_[1] is Ellipsis:
         types_ = [types_[0]] * len(value)
     if len(types_) != len(value):
-        raise SettingError(f"{name}={value!r} has {len(value)} entries. Give {len(types_)}.")
+        raise SettingError(f"{name}={quoted(value)} has {len(value)} entries. Give {len(types_)}.")
     return tuple(fitted(name, each, type_) for each, type_ in zip(value, types_, strict=True))
 
 
 def _flag(name: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise SettingError(f"{name}={value!r} is not a flag. Use true or false.")
+    raise SettingError(f"{name}={quoted(value)} is not a flag. Use true or false.")
 
 
 def _whole(name: str, value: Any) -> int:
@@ -111,14 +116,18 @@ def _whole(name: str, value: Any) -> int:
         return int(value)
     if isinstance(value, float) and value.is_integer():  # 1e6 is how people write a million
         return int(value)
-    raise SettingError(f"{name}={value!r} is not a whole number.")
+    raise SettingError(f"{name}={quoted(value)} is not a whole number.")
 
 
 def _real(name: str, value: Any) -> float:
     if isinstance(value, bool) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
-        raise SettingError(f"{name}={value!r} is not a number.")
-    if math.isnan(number := float(value)):
-        raise SettingError(f"{name}={value!r} is not a number.")
+        raise SettingError(f"{name}={quoted(value)} is not a number.")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf if value > 0 else -math.inf
+    if math.isnan(number):
+        raise SettingError(f"{name}={quoted(value)} is not a number.")
     return number
 
 
@@ -126,8 +135,8 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     if hasattr(value, "__fspath__"):
-        return str(value)
-    raise SettingError(f"{name}={value!r} is not a text.")
+        return os.fsdecode(value)
+    raise SettingError(f"{name}={quoted(value)} is not a text.")
 
 
 _PLAIN = {bool: _flag, int: _whole, float: _real, str: _text}
@@ -135,6 +144,8 @@ _PLAIN = {bool: _flag, int: _whole, float: _real, str: _text}
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The path that is meant by a wrong one, if any is near. It may be anywhere in the tree."""
+    if len(name) > LONGEST_NAME:
+        return None
     known = list(known)
     by_leaf = {path.rpartition(".")[2]: path for path in reversed(known)}
     if near := difflib.get_close_matches(name, known, n=1, cutoff=0.7):

@@ -1,7 +1,8 @@
-"""The arrays that a round is written into: every datum has its address, whoever writes it and whenever."""
+"""The arrays that a round is written into: every datum has its address, no matter what writes it and when."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +83,18 @@ class Shape:
     """Whether some rows may be no transitions."""
     memory_size: int = 0
     """How many numbers a recurrent network remembers of each environment; 0: it is none."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all arrays of one round."""
+        sizes: list[int] = []
+
+        def count(shape: Sequence[int], dtype: Any) -> np.ndarray:
+            sizes.append(math.prod(shape) * np.dtype(dtype).itemsize)
+            return np.empty(0)
+
+        self.slots(count)
+        return sum(sizes)
 
     def slots(self, empty: Empty) -> Slots:
         """Arrays for one round."""

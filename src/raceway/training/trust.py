@@ -1,7 +1,7 @@
-"""Whether code that a run folder names may be run: its environment may be any `package.module:callable` or C++ header.
+"""Whether code that a run folder or a settings file names may be run: any `package.module:callable` or C++ header.
 
-A folder from elsewhere could name any function with any arguments, and any header. So what was trained with here, by
-this user, is remembered, and everything else is asked about.
+A file from elsewhere could name any function with any arguments, and any header. So the files that were trained with
+here, by this user, are remembered by path and content, and for everything else the user is asked.
 """
 
 from __future__ import annotations
@@ -9,44 +9,133 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from raceway.envs.user_native import is_path
-from raceway.errors import SettingError
-from raceway.report.system import cache_home
+from raceway.cache import is_private, private_folder
+from raceway.envs.user_native import is_path, sources_of
+from raceway.errors import RunFolderError, SettingError
+from raceway.files import MOST_SETTINGS, read_json, read_whole, write_json
+from raceway.local_code import files_of
+from raceway.messages import printable, quoted
 from raceway.training.config import TrainConfig
-from raceway.training.folder import RunFolder, printable
+from raceway.training.folder import RunFolder
+
+_MOST_CODE = 1 << 26
 
 
-def remember_code(config: TrainConfig) -> None:
-    """Remembers the callable and its arguments, or the header's place: who says so in a command or program means it."""
-    if _names_code(config):
-        with contextlib.suppress(OSError, RuntimeError):  # then it will be asked about
-            _mark(config).parent.mkdir(parents=True, exist_ok=True)
-            _mark(config).touch()
+@dataclass(frozen=True)
+class _Code:
+    """What settings name to be run."""
+
+    name: str
+    args: Mapping[str, Any]
+    purpose: Literal["environment", "network"]
+
+    @classmethod
+    def all_in(cls, config: TrainConfig) -> list[_Code]:
+        """The environment, if it is named by the code that makes it, and the user's own network."""
+        found = [cls.of_env(config)] if names_code(config) else []
+        return found if config.network.custom is None else [*found, cls(config.network.custom, {}, "network")]
+
+    @classmethod
+    def of_env(cls, config: TrainConfig) -> _Code:
+        return cls(config.env, config.to_dict()["env_args"], "environment")
+
+    @property
+    def is_header(self) -> bool:
+        return self.purpose == "environment" and is_path(self.name)
+
+    def files(self) -> list[Path]:
+        """The files whose code is meant; the last one is the code's own. Empty if nothing is found."""
+        if self.is_header:
+            return sources_of(self.name)
+        return [Path(name) for name in files_of(self.name.partition(":")[0])]
+
+    def mark(self) -> Path | None:
+        """Where it is remembered: by name, arguments and place. None if there is no place for that, or no such code."""
+        place, files = private_folder("trusted"), self.files()
+        if place is None or not files or "<" in self.name:
+            return None
+        what: list[Any] = ["network", self.name, os.fspath(files[-1])]
+        if self.purpose == "environment":  # a header's arguments are numbers and names, which it checks
+            what = [self.name, {} if self.is_header else self.args, os.fspath(files[-1])]
+        return place / hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+    def doubt(self) -> str | None:
+        """What is wanted and why it is not trusted; None if it was trained with here as it is now."""
+        known, files = self._known(), self.files()
+        is_same = known is not None and known == _digests([Path(name) for name in known])
+        if known is not None and is_same and {*map(str, files)} <= known.keys():
+            return None
+        args = ", ".join(f"{name}={quoted(value, 60)}" for name, value in self.args.items())
+        what, done = (f"{self.name}({args})", "called") if self.purpose == "environment" else (self.name, "imported")
+        what, done = (self.name, "compiled") if self.is_header else (what, done)
+        why = "was not trained with here" if known is None else "has changed since it was trained with here"
+        where = f" ({', '.join(map(str, files[-1:]))})" if files and not self.is_header else ""
+        return f"wants {quoted(what)[1:-1]}{where} to be {done} for its {self.purpose}, which {why}. That runs code"
+
+    def _known(self) -> dict[str, Any] | None:
+        """The files and their digests, as they were trained with here; None if they were not."""
+        mark = self.mark()
+        if mark is None or not is_private(mark):
+            return None
+        with contextlib.suppress(RunFolderError):
+            told = read_json(mark, MOST_SETTINGS)
+            if isinstance(told, dict) and told:
+                return told
+        return None
+
+
+def remember_code(config: TrainConfig, *, with_network: bool = True) -> None:
+    """Remembers the code that the user has named in a command or a program, or that was trusted before."""
+    for code in _Code.all_in(config):
+        if code.purpose == "network" and not with_network:
+            continue
+        if (mark := code.mark()) is not None:
+            with contextlib.suppress(OSError):  # then it will be asked about
+                mark.parent.mkdir(parents=True, exist_ok=True)
+                write_json(mark, _digests(code.files()), mode=0o600)
 
 
 def check_code(folder: RunFolder, config: TrainConfig, trust: bool) -> None:
-    """Refuses to call what a folder names if it is code that nothing was trained with here, unless it is trusted."""
-    if trust or not _names_code(config):
+    """Refuses to run code that a folder names, unless it was trained with here as it is now, or is trusted."""
+    if trust or not names_code(config):
         return
-    with contextlib.suppress(OSError, RuntimeError):
-        if _mark(config).exists():
-            return
-    arguments = ", ".join(f"{name}={value!r}" for name, value in config.env_args.items())
-    what, done = (config.env, "compiled") if is_path(config.env) else (f"{config.env}({arguments})", "called")
-    raise SettingError(
-        f"{folder.path} wants {printable(what, 200)} to be {done} for its environment, which "
-        "was not trained with here. That runs code: if you know it, say --trust (in Python trust=True, or env=...)."
-    )
+    if (doubt := _Code.of_env(config).doubt()) is not None:
+        raise SettingError(f"{folder.path} {doubt}: if you know it, say --trust (in Python trust=True, or env=...).")
 
 
-def _names_code(config: TrainConfig) -> bool:
+def check_code_of_file(file: str | os.PathLike[str], config: TrainConfig, only_there: Collection[str]) -> None:
+    """Refuses to run code that only a settings file names, unless it was trained with here as it is now.
+
+    only_there: the settings, by path, that nobody but the file has given.
+    """
+    settings = {"environment": "env", "network": "network.custom"}
+    for code in _Code.all_in(config):
+        if settings[code.purpose] not in only_there or (doubt := code.doubt()) is None:
+            continue
+        name = shlex.quote(printable(code.name, 200))
+        options = f"{name} --config" if code.purpose == "environment" else f"--network {name} --config"
+        raise SettingError(
+            f"{file} {doubt}: if you know it, name it yourself: raceway train {options} {shlex.quote(str(file))}."
+        )
+
+
+def names_code(config: TrainConfig) -> bool:
+    """Whether the environment is named by the code that makes it."""
     return ":" in config.env or is_path(config.env)
 
 
-def _mark(config: TrainConfig) -> Path:
-    # What a header is given are numbers and names, which it checks.
-    args = {} if is_path(config.env) else config.to_dict()["env_args"]
-    what = json.dumps([config.env, args], sort_keys=True)
-    return cache_home() / "trusted" / hashlib.sha256(what.encode()).hexdigest()
+def _digests(files: list[Path]) -> dict[str, str | None]:
+    """What is in each file; None for what has none, such as a built-in module."""
+    found: dict[str, str | None] = {}
+    for file in files:
+        found[str(file)] = None
+        with contextlib.suppress(RunFolderError):
+            found[str(file)] = hashlib.sha256(read_whole(file, _MOST_CODE)).hexdigest()
+    return found

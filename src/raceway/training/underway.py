@@ -21,6 +21,8 @@ class Underway:
     """[N] bool: the episode is over, and the next step only resets it."""
     mask: np.ndarray | None
     """[N, K] bool: the actions that are allowed next; None if nobody tells."""
+    gives_masks: np.ndarray
+    """[N] bool: whether each environment has given an action mask so far, and so must go on giving them."""
     memory: np.ndarray | None
     """[N, H] float32: what a recurrent policy remembers; None if it is none."""
 
@@ -28,7 +30,8 @@ class Underway:
     def of_new(cls, size: int, memory_size: int = 0) -> Underway:
         """Episodes that begin."""
         memory = np.zeros((size, memory_size), np.float32) if memory_size else None
-        return cls(np.zeros(size), np.zeros(size, np.int32), np.zeros(size, bool), None, memory)
+        flags = np.zeros(size, bool), np.zeros(size, bool)
+        return cls(np.zeros(size), np.zeros(size, np.int32), flags[0], None, flags[1], memory)
 
     @classmethod
     def joined(cls, parts: Sequence[Underway]) -> Underway:

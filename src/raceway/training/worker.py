@@ -11,6 +11,8 @@ import numpy as np
 from raceway import _core
 from raceway.algos.rollout import Episodes, Rollout, Weights
 from raceway.algos.spaces import action_parts, flatten
+from raceway.envs.masks import IGNORE, MaskReader
+from raceway.errors import EnvError
 from raceway.training.environments import env_seed
 from raceway.training.native_actor import flat_scaling
 from raceway.training.sampler import Sampling
@@ -72,8 +74,21 @@ class WorkerSampler:
             round_ * self._sampling.num_steps,
             self._sampling.greedy,
         )
+        self._check_masks(slots.action_mask, round_)
         infos = dict(zip(names, info_means.tolist(), strict=True))
         return slots.rollout(weights), slots.episodes(infos, perf_counter() - start)
+
+    def _check_masks(self, masks: np.ndarray | None, round_: int) -> None:
+        """Refuses masks that allow nothing, which the native kernel takes for none. Those of our own tasks never do."""
+        if masks is None or self._pool.is_built_in:
+            return
+        stuck = MaskReader(self._shape.action).without_choice(masks)
+        if stuck.any():
+            step, env = np.argwhere(stuck)[0]
+            raise EnvError(
+                f"Environment {env} gave an action_mask that allows no action, before step {step} of round {round_}. "
+                f"Allow at least one, end the episode, {IGNORE}."
+            )
 
     def save(self) -> dict[str, Any]:
         """The pool's state: the policy comes with every round."""

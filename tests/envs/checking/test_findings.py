@@ -136,6 +136,19 @@ def test_right_ones_come_out_clean(make: Callable[[], gymnasium.Env]) -> None:
         (wrong.Unbounded, (spaces.seen,), "action-unbounded", "note"),
         (wrong.Strong, (spaces.seen,), "action-scale", "note"),
         (wrong.NoBounds, (spaces.seen,), "action-edge", "problem"),
+        *(
+            (make, probes, "action-mask", "problem")
+            for make in (
+                wrong.NothingAllowed,
+                wrong.DictMask,
+                wrong.AddedMask,
+                wrong.MaskOnlyAtReset,
+                wrong.FullMaskAtReset,
+            )
+            for probes in (API, (spaces.seen,))
+        ),
+        (wrong.MaskOnlyInSteps, (spaces.seen,), "action-mask", "problem"),
+        (wrong.ContinuousMask, API, "action-mask", "problem"),
         (wrong.SeedIgnored, (seeding.seeded,), "seed-ignored", "note"),
         (wrong.SeedConstant, (seeding.seeded,), "seed-constant", "note"),
         (wrong.SeedKept, (seeding.seeded,), "seed-not-passed-on", "note"),

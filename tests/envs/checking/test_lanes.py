@@ -77,7 +77,7 @@ def test_turns_count_the_steps_that_were_taken(kind: type[Pool]) -> None:
 
 
 @pytest.mark.parametrize("kind", [Pool, AsyncPool])
-def test_masks_are_heeded(kind: type[Pool]) -> None:
+def test_masks_are_used(kind: type[Pool]) -> None:
     size = 2 if kind is AsyncPool else 4
     lane = kind("inline", raceway.make(right.Masked, 4, lane="inline", batch_size=size, autoreset="same_step"))
     assert lane.turn(0.1) > 0

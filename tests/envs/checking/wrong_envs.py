@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from tests.envs.checking.right_envs import Picture, Pushed, SavingWalk, Walk
+from tests.envs.checking.right_envs import Masked, Picture, Pushed, SavingWalk, Walk
 
 
 class Looks(Walk):
@@ -359,3 +359,46 @@ class OtherMode(Picture):
 
     def __init__(self) -> None:
         super().__init__("human")
+
+
+class NothingAllowed(Masked):
+    def info(self) -> dict[str, Any]:
+        return super().info() | {"action_mask": np.zeros(4, bool)}
+
+
+class DictMask(Masked):
+    def info(self) -> dict[str, Any]:
+        return {"action_mask": {"all": super().info()["action_mask"]}}
+
+
+class AddedMask(Masked):
+    def info(self) -> dict[str, Any]:
+        return {"action_mask": np.where(super().info()["action_mask"], 0.0, -np.inf)}
+
+
+class MaskOnlyAtReset(Masked):
+    def step(self, action: Any) -> Any:
+        *rest, _ = super().step(action)
+        return *rest, {}
+
+
+class FullMaskAtReset(Masked):
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return super().reset(seed=seed)[0], {"action_mask": np.ones(4, np.int8)}
+
+    def step(self, action: Any) -> Any:
+        *rest, _ = super().step(self.allowed)
+        return *rest, {}
+
+
+class MaskOnlyInSteps(Masked):
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return super().reset(seed=seed)[0], {}
+
+    def step(self, action: Any) -> Any:
+        return super().step(self.allowed)
+
+
+class ContinuousMask(Pushed):
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return super().reset(seed=seed)[0], {"action_mask": np.ones(1, bool)}

@@ -17,6 +17,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from tests.once import is_first
+
 FAULTS = (
     "none",
     "raise",
@@ -117,10 +119,8 @@ class Faulty(gymnasium.Env):
         return np.array([self.number, self.episode, self.steps], np.float32)
 
     def _fail(self, name: str) -> None:
-        if name == "none" or (self.once and self.once.exists()):
+        if name == "none" or (self.once and not is_first(self.once)):
             return
-        if self.once:
-            self.once.touch()
         self._fault(name)
 
     def _fault(self, name: str) -> None:

@@ -172,39 +172,35 @@ def test_every_transition_is_received_exactly_once(shared: Any, data: st.DataObj
 
 
 def test_who_is_ready_first_comes_first(pool: Any) -> None:
-    start = time.perf_counter()
-    pool.send([800, 800, 1, 1, 1, 1, 1, 1])
+    pool.send([3000, 3000, 1, 1, 1, 1, 1, 1])
     early = received(pool) + received(pool)
-    assert time.perf_counter() - start < 0.7
     assert not {0, 1} & set(early)
 
 
 def test_a_slow_environment_does_not_hold_up_other_workers(pool: Any) -> None:
-    pool.send([1000, 0, 0, 0], [0, 5, 6, 7])
-    start = time.perf_counter()
+    pool.send([3000, 0, 0, 0], [0, 5, 6, 7])
     for _ in range(10):
         env_ids = received(pool)
         assert 0 not in env_ids
         pool.send([0, 0], env_ids)
-    assert time.perf_counter() - start < 0.9
 
 
 def test_send_does_not_wait_for_the_steps(pool: Any) -> None:
-    start = time.perf_counter()
-    pool.send([150] * 8)
-    assert time.perf_counter() - start < 0.3  # one after the other they take 0.45 s
+    pool.send([1500] * 8)
+    with pytest.raises(TimeoutError, match="0 environments are ready"):
+        pool.recv(timeout=0)
 
 
 # --- what is refused
 
 
 def test_a_timeout_is_kept_and_loses_nothing(pool: Any) -> None:
-    pool.send([800, 800], [0, 7])
+    pool.send([3000, 3000], [0, 7])
     for timeout in (0, 0.01, 0.1):
         start = time.perf_counter()
-        with pytest.raises(TimeoutError, match=r"ready.*2|2.*ready"):
+        with pytest.raises(TimeoutError, match=r"ready.*2|2.*ready"):  # and not when the steps are done
             pool.recv(timeout=timeout)
-        assert timeout <= time.perf_counter() - start < timeout + 0.5
+        assert timeout <= time.perf_counter() - start
     assert received(pool) == [0, 7]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bdb
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from itertools import permutations
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 import raceway
+from raceway.envs.python.faults import hung_error, lost_error
 from raceway.errors import EnvError
+from raceway.messages import traceback_of
 from tests.envs.python.faulty import NUMBERED, actions, fault, faulty
 from tests.envs.python.odd import Keeping, Telling, Unsteady
 from tests.envs.python.scripted import Counting
@@ -129,6 +132,7 @@ def test_an_environment_that_never_begins_says_so_once() -> None:
     with faulty(lane="inline", on_error="restart") as pool, pytest.raises(EnvError) as raised:
         pool.reset(options={"env": 1, "fault": "raise"})
     assert str(raised.value).count("without one good step in between") == 1
+    assert "on_error" not in str(raised.value)  # it is "restart"
 
 
 def test_whoever_leaves_the_debugger_wants_no_new_environment() -> None:
@@ -316,7 +320,9 @@ def test_infos_that_cannot_be_read_are_an_error_and_nothing_else_is_lost(telling
         telling.reset()
         assert telling.step([0] * 4)[0][:, 2].tolist() == [1] * 4
         telling.set_attr("garbles", [False, False, False, True])
-        with pytest.raises(RuntimeError, match=r"(?s)worker 1 .*cannot be read.*UnreadableError"):
+        with pytest.raises(
+            EnvError, match=r"(?s)^Environment 3 .*worker 1 .*info\['error'\].*UnreadableError.*step 2 "
+        ):
             telling.step([0] * 4)
         telling.set_attr("garbles", False)
         with pytest.raises(ResetNeeded):
@@ -349,3 +355,37 @@ def test_in_training_an_environments_own_info_named_fault_is_no_fault() -> None:
     for lane in LANES:
         ((_, episodes),) = collected(Telling, rounds=1, lane=lane, collector="central")
         assert episodes.faults == type(episodes.faults)(), lane
+
+
+def _raised(text: str) -> Exception:
+    try:
+        try:
+            raise KeyError("first")
+        except KeyError as error:
+            raise RuntimeError(text) from error
+    except RuntimeError as error:
+        return error
+
+
+def test_a_traceback_is_cut_before_millions_of_lines_are_formatted(monkeypatch: pytest.MonkeyPatch) -> None:
+    short, long = _raised("why"), _raised("ab\n" * 3_000_000)
+    assert traceback_of(short, 10_000) == "".join(traceback.format_exception(short)).rstrip()
+    monkeypatch.setattr(traceback, "format_exception", None)
+    said = traceback_of(long, 10_000)
+    assert len(said) <= 10_000
+    parts = (
+        "KeyError: 'first'",
+        "direct cause",
+        "raise RuntimeError(text)",
+        "RuntimeError: ab",
+        "(9,000,000 characters)",
+    )
+    places = [said.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_a_pool_that_restarts_is_not_told_to_restart() -> None:
+    for restarts in (False, True):
+        gone = lost_error("It", 0, range(2), "killed", None, restarts=restarts)
+        hung = hung_error("It", 0, 1, 0, 5.0, restarts=restarts)
+        assert ["on_error" in str(each) for each in (gone, hung)] == [not restarts] * 2

@@ -9,6 +9,8 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import VectorEnv
 
+from raceway.algos.spaces import observation_leaves
+from raceway.envs.checking.masks import Masks
 from raceway.envs.checking.notebook import Facts, Notebook
 from raceway.envs.checking.returns import WrongReturnError, read_reset, read_step
 from raceway.envs.checking.subject import EnvBrokeError, Subject, layers
@@ -30,6 +32,8 @@ def made(subject: Subject, notes: Notebook, facts: Facts) -> None:
     for name in ("observation_space", "action_space"):
         _is_space(env, name, notes)
     facts.time_limit = _time_limit(env)
+    if facts.is_native:
+        facts.obs_size = sum(leaf.size for leaf in observation_leaves(env.observation_space))
 
 
 def _is_env(env: Any, notes: Notebook) -> None:
@@ -76,9 +80,12 @@ def called(subject: Subject, notes: Notebook, facts: Facts) -> None:
     first = subject.raw_reset(env, **({"seed": 0} if takes_seed else {}))
     _obs, info = read_reset(first)
     facts.has_masks = "action_mask" in info
+    masks = Masks(env.action_space)
+    masks.after_reset(info)
     started = time.perf_counter()
     step = read_step(subject.raw_step(env, subject.actions(env).at(0, info)))
     facts.step_s = time.perf_counter() - started
+    masks.after_step(step.info, step.is_end)
     for oddity in step.oddities:
         notes.note(*oddity)
     if not takes_seed:

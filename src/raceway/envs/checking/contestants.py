@@ -7,6 +7,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -96,9 +97,12 @@ class Pool(Contestant):
     def _next(self) -> Any:
         """A batch of actions, by the masks if there are any."""
         self._index += 1
-        if "action_mask" not in self._infos:
+        if not self._are_masked(self._infos):
             return self._actions[self._index % _ROWS]
         return self._start + np.argmax(np.stack(self._infos["action_mask"]), axis=1)
+
+    def _are_masked(self, infos: dict[str, Any]) -> bool:
+        return "action_mask" in infos and isinstance(self._pool.single_action_space, Discrete)
 
     def turn(self, seconds: float) -> float:
         steps, started = 0, time.perf_counter()
@@ -123,11 +127,11 @@ class AsyncPool(Pool):
             self._infos = self._pool.recv()[4]
             ids = self._infos["env_id"]
             actions = self._next()
-            self._pool.send(actions if "action_mask" in self._infos else _rows_of(actions, ids), ids)
+            self._pool.send(actions if self._are_masked(self._infos) else _rows_of(actions, ids), ids)
             steps += size
         masks: list[dict[str, Any]] = [self._pool.recv()[4] for _ in range(self.num_envs // size)]
         steps += self.num_envs
-        if "action_mask" in masks[0]:
+        if self._are_masked(masks[0]):
             order = np.argsort(np.concatenate([each["env_id"] for each in masks]))
             self._infos = {"action_mask": np.concatenate([np.stack(each["action_mask"]) for each in masks])[order]}
         return steps / (time.perf_counter() - started)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from raceway.envs.checking.carrying import carrier, without_statistics
 from raceway.envs.checking.generators import scramble, used_generators
 from raceway.envs.checking.notebook import Facts, Notebook
 from raceway.envs.checking.subject import Subject
@@ -17,6 +19,7 @@ _OTHERWISE = "Runs cannot be repeated, nor resumed exactly"
 
 def repeated(subject: Subject, notes: Notebook, facts: Facts) -> None:
     """Twice in one instance, and once in another while the generators that all share are set to something else."""
+    subject = without_statistics(subject, notes, facts)
     scramble(1)
     env = subject.make()
     with used_generators() as used:
@@ -45,13 +48,20 @@ def repeated(subject: Subject, notes: Notebook, facts: Facts) -> None:
             "look for a clock, an unseeded generator, files, threads, or variables that all instances share",
         )
     elif trace != again[: len(trace)]:
+        name = "" if facts.is_slow else carrier(subject, partial(_repeats, steps=steps))
+        who = f"the wrapper {name} keeps something" if name else "something is left"
         notes.note(
             "reset-leaves-state",
             f"After a reset with the same seed the same instance gave another episode, at step "
-            f"{_parting(trace, again)}: something of the earlier ones is left. {_OTHERWISE}.",
-            "set everything anew in reset",
+            f"{_parting(trace, again)}: {who} of the earlier ones. {_OTHERWISE}.",
+            f"set everything anew in reset{', or leave the wrapper out' if name else ''}",
         )
     facts.steps_seen = max(facts.steps_seen, steps)
+
+
+def _repeats(subject: Subject, steps: int) -> bool:
+    env = subject.make()
+    return subject.trace(env, seed=_SEED, most=steps) == subject.trace(env, seed=_SEED, most=steps)
 
 
 def _parting(trace: Sequence[bytes], *others: Sequence[bytes]) -> str:
@@ -66,6 +76,7 @@ def elsewhere(subject: Subject, notes: Notebook, facts: Facts) -> None:
     """In a process that was started afresh, where sets of strings have another order."""
     if not facts.trace or not facts.is_deterministic:
         return
+    subject = without_statistics(subject, notes, facts)
     trace = subject.trace(subject.make(), seed=_SEED, most=len(facts.trace) - 1)[: len(facts.trace)]
     if trace != facts.trace:
         facts.is_deterministic = False
@@ -77,4 +88,4 @@ def elsewhere(subject: Subject, notes: Notebook, facts: Facts) -> None:
         )
     else:
         text = f"the same seed and actions give the same {count(len(trace))} steps, in another process too"
-        notes.ok("determinism", text)
+        notes.ok("determinism", f"{text}, without {' and '.join(facts.carriers)}" if facts.carriers else text)

@@ -121,7 +121,7 @@ def gone_on(subject: Subject, notes: Notebook, facts: Facts) -> None:
     except WrongReturnError as error:
         notes.ok("after-end", f"after an episode's end: {error.text}")
     first = subject.reset(env, 0)[0]
-    if digest(first) != digest(subject.reset(subject.make(), 0)[0]) and facts.is_deterministic:
+    if digest(first) != digest(subject.reset(subject.make(), 0)[0]) and facts.is_deterministic and facts.is_repeatable:
         notes.note(
             "reset-after-end",
             "A reset after a step past the episode's end does not begin as usual.",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import cloudpickle
 
+from raceway.envs.catalog import MOST_WORKERS
 from raceway.envs.checking.advice import advise
 from raceway.envs.checking.findings import TOPICS, CheckReport, Finding
 from raceway.envs.checking.lanes import LaneSettings
@@ -19,9 +19,13 @@ from raceway.envs.checking.process import Examination, Lost, Printed
 from raceway.envs.checking.targets import Target, target_of
 from raceway.envs.checking.worker import FIRST, Job
 from raceway.errors import SettingError
+from raceway.local_code import shared_imports
+from raceway.messages import quoted
 from raceway.report.words import count
 
 Progress = Callable[[str, float], Any]
+_MOST_ENVS = 1 << 16
+_LONGEST_TIMEOUT_S = 1_000_000
 
 # What is done in one process after the other. Those that one may do without come last in each.
 _STAGES = (
@@ -53,6 +57,8 @@ _MILD = {
 }
 """What training never does: to break by it is not well, but no problem. The code, the text, what to do."""
 _MOST_LOST = 2
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
+"""Signals that usually follow a write to memory that is not the environment's."""
 
 
 def check(
@@ -80,11 +86,13 @@ def check(
         on_progress: hears what is done next, and the share (0 to 1) that is done.
     """
     started = time.monotonic()
-    if not timeout_s > 0:
-        raise SettingError(f"timeout_s={timeout_s} must be above 0.")
-    for name, value in (("num_envs", num_envs), ("num_workers", num_workers)):
-        if value is not None and value < 1:
-            raise SettingError(f"{name}={value} is out of range. Use a number from 1 up.")
+    if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
+        raise SettingError(
+            f"timeout_s={timeout_s} is out of range. Use seconds above 0, {_LONGEST_TIMEOUT_S:,} at most."
+        )
+    for name, value, most in (("num_envs", num_envs, _MOST_ENVS), ("num_workers", num_workers, MOST_WORKERS)):
+        if value is not None and not 1 <= value <= most:
+            raise SettingError(f"{name}={quoted(value)} is out of range. Use a number from 1 to {most:,}.")
     target = target_of(env, env_args)
     checking = _Checking(target, LaneSettings(num_envs, num_workers, timeout_s), on_progress or (lambda *_: None))
     checking.run(_STAGES if lanes else _STAGES[:-1])
@@ -130,7 +138,7 @@ class _Checking:
 
     def _examine(self, probes: list[str], stage: int) -> list[str]:
         """Runs probes in one process; those that it did not get to."""
-        payload = pickle.dumps(sys.path) + self._payload(probes)
+        payload = shared_imports() + self._payload(probes)
         patience_s = self._settings.timeout_s + (30.0 if probes == ["lanes"] else 0.0)
         current = probes[0]
         with Examination(payload, patience_s, hash_seed=stage + 1) as examination:
@@ -189,6 +197,10 @@ class _Checking:
             return
         code = "hangs" if lost.hung_s is not None else "dies"
         fix = "" if lost.hung_s is None else "if a call may take so long, give the check more time: --timeout 120"
+        if self._target.is_header and -lost.code in _CRASHES:
+            size = self.facts.obs_size
+            row = "" if size is None else f": kObsSize is {size}, so observe() may write entries 0 to {size - 1} only"
+            fix = f"look for code that writes outside its memory{row}"
         self.findings.append(Finding(code, topic, "problem", lost.text, fix, lost.last_words))
         self._is_over |= probe in FIRST or self._num_lost >= _MOST_LOST
 

@@ -21,10 +21,15 @@ class Facts:
     trace: list[bytes] = field(default_factory=list)
     """A hash for each step of the episodes that others are compared with."""
     is_deterministic: bool | None = None
+    """Without the wrappers in `carriers`."""
+    carriers: tuple[str, ...] = ()
+    """Wrappers that carry something over from episode to episode, which no seed decides."""
     steps_seen: int = 0
     mean_length: float | None = None
     make_s: float = 0.0
     step_s: float = 0.0
+    obs_size: int | None = None
+    """How many numbers an observation of a native environment has."""
     obs_bytes: int = 0
     is_variable: bool = False
     """Whether a space has values of different sizes."""
@@ -34,6 +39,11 @@ class Facts:
     limit: float | None = None
     cpus: int = 1
     lanes: tuple[LaneSpeed, ...] = ()
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether nothing was found that keeps an episode from being played again from its seed."""
+        return self.is_deterministic is not False and not self.carriers
 
     @property
     def is_slow(self) -> bool:

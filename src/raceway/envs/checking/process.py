@@ -74,7 +74,8 @@ class Examination:
         self._board = Board()
         reading, writing = os.pipe()
         environment = {"PYTHONHASHSEED": str(hash_seed)} | dict(os.environ)
-        command = [sys.executable, "-P", "-m", "raceway.envs.checking.worker"]
+        # Not by -m: runpy warns of a module that its own package has imported.
+        command = [sys.executable, "-P", "-c", "from raceway.envs.checking.worker import main; main()"]
         # In a group of its own, Ctrl-C does not reach it, and all that it starts can be ended with it.
         self._process = subprocess.Popen(
             [*command, str(os.getpid()), str(self._board.descriptor), str(writing)],
@@ -132,7 +133,8 @@ class Examination:
 
     def _last_words(self) -> str:
         self.errors.finish()
-        lines = self.errors.last.decode(errors="replace").splitlines()
+        text = self.errors.last.decode(errors="replace")
+        lines = [line for line in text.splitlines() if "raceway check" not in line]  # which is what is running
         return "\n".join("".join(c for c in line if c.isprintable()) for line in lines[-6:] if line.strip())
 
     def kill(self) -> None:

@@ -14,8 +14,8 @@ from raceway.envs.checking.values import kind_of
 _PICTURE = "return an array (height, width, 3) of uint8"
 
 
-def drawn(subject: Subject, notes: Notebook, facts: Facts, make: Callable[..., Any]) -> None:
-    """One picture."""
+def drawn(subject: Subject, notes: Notebook, facts: Facts, make: Callable[..., Any], takes_mode: bool = True) -> None:
+    """One picture. `takes_mode`: whether it has the argument render_mode."""
     env = subject.make()
     metadata = env.metadata if isinstance(env.metadata, dict) else {}
     modes = list(metadata.get("render_modes") or [])
@@ -28,8 +28,13 @@ def drawn(subject: Subject, notes: Notebook, facts: Facts, make: Callable[..., A
     if "rgb_array" not in modes:
         notes.ok("rendering", "it draws no pictures (no rgb_array among its render modes): no videos")
         return
+    if not takes_mode and env.render_mode != "rgb_array":
+        notes.note(
+            "render-argument", "It takes no render_mode, so there are no videos.", "add the argument render_mode=None"
+        )
+        return
     try:
-        env = subject.call("make", make, render_mode="rgb_array")
+        env = subject.call("make", make, **({"render_mode": "rgb_array"} if takes_mode else {}))
         subject.reset(env, 0)
         picture = subject.call("render", env.render)
         subject.close(env)

@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium
 
+from raceway.envs.checking.carrying import carrier, without_statistics
 from raceway.envs.checking.generators import used_generators
 from raceway.envs.checking.notebook import Facts, Notebook
 from raceway.envs.checking.subject import Subject
@@ -17,6 +18,7 @@ _SEEDS = (1, 2, 3, 4)
 
 def seeded(subject: Subject, notes: Notebook, facts: Facts) -> None:
     """First observations of the same seed, of others, and of none."""
+    subject = without_statistics(subject, notes, facts)
     env = subject.make()
     seeds = _SEEDS[:2] if facts.is_slow else _SEEDS
     with used_generators() as used:
@@ -26,7 +28,9 @@ def seeded(subject: Subject, notes: Notebook, facts: Facts) -> None:
         other = _beginning(subject, subject.make(), 1)
         of_seeds = {_beginning(subject, env, seed) for seed in seeds}
         going_on = {_beginning(subject, env, None) for _ in seeds}
-    if first != again or first != other:
+    if first == other and first != again and first != _beginning(subject, subject.make(), 2):
+        _note_leftover(subject, notes)  # the seed decides, but so does what was before
+    elif first != again or first != other:
         what = "Resets with the same seed begin with different observations: the seed is ignored."
         if used:
             notes.note("seed-ignored", f"{what} It draws from {' and '.join(used)}.", _SUPER)
@@ -43,6 +47,20 @@ def seeded(subject: Subject, notes: Notebook, facts: Facts) -> None:
     else:
         begins = "every seed begins the same way" if len(of_seeds) == 1 else "other seeds begin differently"
         notes.ok("seeding", f"the same seed begins with the same observation; {begins}")
+
+
+def _note_leftover(subject: Subject, notes: Notebook) -> None:
+    def repeats(part: Subject) -> bool:
+        env = part.make()
+        return _beginning(part, env, 1) == _beginning(part, env, 1)
+
+    name = carrier(subject, repeats)
+    who = f"the wrapper {name} keeps" if name else "it keeps"
+    notes.note(
+        "reset-leaves-state",
+        f"A second reset with the same seed begins with another observation: {who} something of earlier episodes.",
+        f"set everything anew in reset{', or leave the wrapper out' if name else ''}",
+    )
 
 
 def _beginning(subject: Subject, env: Any, seed: int | None) -> bytes:

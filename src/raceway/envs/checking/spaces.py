@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import Space, spaces
 
 from raceway.algos.spaces import SMALLEST_IMAGE, action_parts, image_size, observation_leaves
+from raceway.envs.checking.masks import Masks
 from raceway.envs.checking.notebook import Facts, Notebook
 from raceway.envs.checking.observations import Sizes, faults
 from raceway.envs.checking.returns import Step
@@ -29,7 +30,7 @@ def seen(subject: Subject, notes: Notebook, facts: Facts) -> None:
     sizes = Sizes()
     lengths: list[int] = []
     length = steps = 0
-    for given, step in subject.steps(env, seed=0, most=MOST_STEPS, seconds=SECONDS):
+    for given, step in subject.steps(env, seed=0, most=MOST_STEPS, seconds=SECONDS, masks=Masks(env.action_space)):
         obs = given if step is None else step.obs
         for code, text, fix, is_bad in faults(env.observation_space, obs, "The observation"):
             (notes.problem if is_bad else notes.note)(code, _when(text, steps + (step is not None)), fix)

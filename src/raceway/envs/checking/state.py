@@ -35,7 +35,7 @@ def saved(subject: Subject, notes: Notebook, facts: Facts) -> None:
     parted = next(((found, where) for found, where in ((same, "the same"), (other, "a new")) if found != first), None)
     if parted is None:
         notes.ok("state", "get_state and set_state are exact: a resumed run goes on with the same bits")
-    elif facts.is_deterministic is False:
+    elif not facts.is_repeatable:
         text = "Whether get_state and set_state are exact cannot be told: it is not deterministic."
         notes.note("state-unknown", text, "make it deterministic first")
     else:
@@ -74,6 +74,14 @@ def _through_a_file(state: Any, notes: Notebook) -> Any:
 def _replays(env: Any, notes: Notebook, facts: Facts) -> None:
     silent = env_state.silent_layers(env)
     who = f" ({', '.join(silent)} cannot tell)" if env_state.knows_its_state(env.unwrapped) else ""
+    if facts.carriers and facts.is_deterministic is not False:
+        notes.note(
+            "state-lost",
+            f"What {' and '.join(facts.carriers)} carried over is lost when a run is stopped: a resumed run begins new "
+            "episodes.",
+            f"take {' and '.join(facts.carriers)} out",
+        )
+        return
     if facts.is_deterministic is False:
         notes.note(
             "state-lost",

@@ -13,6 +13,7 @@ import gymnasium
 import numpy as np
 
 from raceway.envs.checking.board import Board
+from raceway.envs.checking.masks import Masks
 from raceway.envs.checking.returns import Step, read_reset, read_step
 from raceway.envs.checking.values import digest, shown
 
@@ -117,21 +118,34 @@ class Subject:
         """Another environment, watched by the same."""
         return Subject(make, self._board)
 
+    def changed(self, change: Callable[[Any], Any]) -> Subject:
+        """The same environment, each one changed after it was made."""
+        return self.of(lambda: change(self._make()))
+
     def actions(self, env: gymnasium.Env) -> Actions:
         """The same ones every time, drawn anew: environments may write into them."""
         drawn = self.call("sample", _sampled, env.action_space)
         return Actions(drawn, int(getattr(env.action_space, "start", 0)) if isinstance(drawn[0], np.integer) else 0)
 
     def steps(
-        self, env: gymnasium.Env, *, seed: int | None, most: int, seconds: float = 1e9, least: int = 2
+        self,
+        env: gymnasium.Env,
+        *,
+        seed: int | None,
+        most: int,
+        seconds: float = 1e9,
+        least: int = 2,
+        masks: Masks | None = None,
     ) -> Iterator[tuple[Any, Step | None]]:
         """Episodes one after the other, by random actions: (observation, None) for a reset, (action, step) for a step.
 
-        At most so many steps, and no more after so many seconds but the `least`.
+        At most so many steps, and no more after so many seconds but the `least`. `masks` are looked at if given.
         """
+        masks = masks or Masks(None)
         actions = self.actions(env)
         end = time.monotonic() + seconds
         obs, info = self.reset(env, seed)
+        masks.after_reset(info)
         yield obs, None
         for index in range(most):
             if index >= least and time.monotonic() > end:
@@ -139,9 +153,11 @@ class Subject:
             action = actions.at(index, info)
             step = self.step(env, action)
             info = step.info
+            masks.after_step(info, step.is_end)
             yield action, step
             if step.is_end:
                 obs, info = self.reset(env)
+                masks.after_reset(info)
                 yield obs, None
 
     def trace(self, env: gymnasium.Env, *, seed: int, most: int, seconds: float = 1e9) -> list[bytes]:

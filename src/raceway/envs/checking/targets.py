@@ -12,7 +12,7 @@ from gymnasium.vector import VectorEnv
 
 from raceway.envs import user_native
 from raceway.envs.catalog import tasks
-from raceway.envs.python.makers import check_known, makers_of
+from raceway.envs.python.makers import check_known, makers_of, takes_argument
 from raceway.errors import SettingError
 
 
@@ -33,11 +33,14 @@ class Target:
         return getattr(self.env, "__name__", type(self.env).__name__)
 
     @property
+    def is_header(self) -> bool:
+        """Whether it is a native environment of the user's own."""
+        return user_native.is_path(self.env)
+
+    @property
     def is_native(self) -> bool:
         """Whether it runs in the native pool."""
-        return user_native.is_path(self.env) or (
-            isinstance(self.env, str) and self.env.removeprefix("raceway/") in tasks()
-        )
+        return self.is_header or (isinstance(self.env, str) and self.env.removeprefix("raceway/") in tasks())
 
     @property
     def in_python(self) -> bool:
@@ -56,6 +59,10 @@ class Target:
             return lambda **more: NativeView(self.env, **{**self.args, **more})
         make = self._maker({})
         return lambda **more: self._maker(more)() if more else make()
+
+    def takes(self, name: str) -> bool:
+        """Whether it may be made with an argument of this name."""
+        return self.is_native or takes_argument(self.env, name)
 
     def _maker(self, more: Mapping[str, Any]) -> Callable[[], Any]:
         return makers_of(self.env, 1, shared={**self.args, **more}).makers[0]

@@ -1,4 +1,4 @@
-"""`python -m raceway.envs.checking.worker PARENT BOARD PIPE`: examines an environment, and may not live to the end."""
+"""The program of a process that examines an environment, and may not live to the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from gymnasium.error import Error as GymnasiumError
 
-from raceway._core import die_with_parent
+from raceway._core import die_with_parent, guard_pools
 from raceway.envs.checking import (
     api,
     determinism,
@@ -33,12 +33,17 @@ from raceway.envs.checking.returns import WrongReturnError
 from raceway.envs.checking.subject import EnvBrokeError, Subject
 from raceway.envs.checking.targets import Target
 from raceway.envs.checking.values import shown
-from raceway.errors import UserError
+from raceway.errors import MissingPackageError, OutOfBoundsError, SettingError, UserError
+from raceway.local_code import adopt_imports
 
 Probe = Callable[[Subject, Notebook, Facts], None]
 
 FIRST = ("made", "called", "seen")
 """Without these nothing else can be looked at."""
+
+MEASURING = ("timed", "lanes")
+"""These need pools as they are in training. For the others, a native environment that writes outside its own memory is
+found out."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +71,16 @@ def probes(job: Job, make: Callable[..., Any]) -> Mapping[str, tuple[str, Probe]
         "gone_on": ("episodes", episodes.gone_on),
         "early": ("api", api.early),
         "elsewhere": ("determinism", determinism.elsewhere),
-        "drawn": ("rendering", partial(rendering.drawn, make=make)),
+        "drawn": ("rendering", partial(rendering.drawn, make=make, takes_mode=job.target.takes("render_mode"))),
         "lanes": ("speed", partial(lanes.measured, target=job.target, settings=job.lanes)),
     }
 
 
 def main() -> None:
+    """Its arguments: the parent's pid, and the descriptors of the board and of a pipe."""
     die_with_parent(int(sys.argv[1]))
     board, pipe = Board(int(sys.argv[2])), Connection(int(sys.argv[3]), readable=False)
-    sys.path[:] = pickle.load(sys.stdin.buffer)
+    adopt_imports(sys.stdin.buffer)
     board.enter("import")  # code of the user's may be loaded from here on
     try:
         job: Job = pickle.load(sys.stdin.buffer)
@@ -98,8 +104,13 @@ def _examine(job: Job, make: Callable[..., Any], board: Board, pipe: Connection)
     for name in job.probes:
         pipe.send(("probe", name))
         notes.topic, probe = known[name]
+        guard_pools(name not in MEASURING)
         generators.scramble(0)  # reports of the same environment are the same, as far as it goes
-        got_through = is_whole(partial(probe, Subject(make, board), notes, job.facts), notes)
+        try:
+            got_through = is_whole(partial(probe, Subject(make, board), notes, job.facts), notes)
+        except (MissingPackageError, SettingError) as error:
+            pipe.send(("refused", str(error)))
+            return
         pipe.send(("facts", job.facts))
         if not got_through and name in FIRST:
             pipe.send(("stop",))
@@ -113,6 +124,12 @@ def is_whole(probe: Callable[[], None], notes: Notebook) -> bool:
         probe()
         return True
     except EnvBrokeError as error:
+        if isinstance(error.error, (MissingPackageError, SettingError)):  # it could not be made: the user can fix that
+            raise error.error from None
+        if isinstance(error.error, OutOfBoundsError):
+            what = str(error.error).partition(" failed: ")[2].partition(". The others went on")[0]
+            notes.problem("out-of-bounds", f"{error.call}: {what.rstrip('.')}.")
+            return False
         exits = isinstance(error.error, SystemExit)
         fix = "raise an error instead" if exits else ""
         notes.problem("exits" if exits else f"{error.name}-raises", error.text, fix, error.details)
@@ -125,7 +142,3 @@ def is_whole(probe: Callable[[], None], notes: Notebook) -> bool:
         text = f"Looking at it failed: {type(error).__name__}: {shown(str(error), 200)}"
         notes.problem("check-failed", text, "", "\n".join(lines[-6:]))
     return False
-
-
-if __name__ == "__main__":
-    main()

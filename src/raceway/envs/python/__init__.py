@@ -10,18 +10,21 @@ from gymnasium.vector import AutoresetMode
 
 from raceway._core import usable_cpus
 from raceway.envs.arguments import autoreset_mode
-from raceway.envs.catalog import flag, positive
+from raceway.envs.catalog import MOST_WORKERS, flag, positive
 from raceway.envs.python.inline import InlinePool
 from raceway.envs.python.makers import makers_of
 from raceway.envs.python.pool import PythonPool
 from raceway.envs.python.process import ProcessPool
 from raceway.envs.python.settings import PoolSettings
 from raceway.envs.python.stage import Rules
+from raceway.memory import require_memory
 from raceway.names import did_you_mean
 
 __all__ = ["InlinePool", "ProcessPool", "PythonPool", "python_pool"]
 
 _ON_ERROR = ("raise", "restart")
+_PROCESS_BYTES = 30 << 20
+"""What an interpreter with NumPy and Gymnasium takes of its own."""
 
 
 def python_pool(
@@ -60,9 +63,14 @@ def python_pool(
     timeout = _seconds(worker_timeout)
     if lane == "inline":
         return InlinePool(settings)
-    workers = positive("num_workers", usable_cpus() if num_workers is None else num_workers)
+    workers = min(positive("num_workers", usable_cpus() if num_workers is None else num_workers), len(made.makers))
+    if workers > MOST_WORKERS:
+        raise ValueError(f"num_workers={workers} is out of range. Use a number from 1 to {MOST_WORKERS}.")
+    require_memory(
+        workers * _PROCESS_BYTES, f"num_workers={workers} processes", "Use fewer; one for each CPU is usual."
+    )
     cpus = sorted(os.sched_getaffinity(0)) if flag("pin", pin) else []
-    return ProcessPool(settings, min(workers, len(made.makers)), timeout, cpus)
+    return ProcessPool(settings, workers, timeout, cpus)
 
 
 def _seconds(worker_timeout: Any) -> float | None:

@@ -20,6 +20,7 @@ from raceway.envs.python.board import pack
 from raceway.envs.python.stage import Fault, Maker, Rules
 from raceway.errors import SettingError
 from raceway.interpreter import FreshProcess
+from raceway.messages import words_of
 
 _TICK_S = 0.1
 _START_S = 30.0
@@ -63,6 +64,8 @@ class Crew:
         self.errors: list[tuple[int, Exception]] = []
         """What went wrong in a worker beside environments, such as in a runner."""
         self.notes: list[tuple[int, dict[str, Any]]] = []
+        self.unreadable: list[tuple[int, int, str]] = []
+        """Notes that could not be read: who sent them, their number, and why."""
         self.objects: dict[int, Any] = {}
         """Observations that have no fixed shape, by environment."""
         self.beats: np.ndarray | None = None
@@ -162,12 +165,12 @@ class Crew:
             try:
                 value = pickle.loads(body)
             except Exception as error:
-                value = None
-                why = RuntimeError(
-                    f"What worker {worker} sent ({kind}) cannot be read here: {type(error).__name__}: {error}. An info "
-                    "may hold an object that does not survive pickling."
-                )
-                self.errors.append((worker, why))
+                value, why = None, words_of(error, 300)
+                if kind == "notes":
+                    self.unreadable.append((worker, number, why))
+                else:
+                    told = f"What worker {worker} sent ({kind}) cannot be read in the pool's process: {why}."
+                    self.errors.append((worker, RuntimeError(told)))
             self._hear(kind, worker, number, value)
         return bool(messages)
 
@@ -266,6 +269,7 @@ class Crew:
         self.kill(worker)
         self.receive()
         self._replies.pop(worker, None)
+        self.unreadable = [each for each in self.unreadable if each[0] != worker]  # nobody is left to ask
         self._asked[worker] = 0
         self._kept[worker].clear()
         self._seen_beats.pop(worker, None)
@@ -295,6 +299,6 @@ def _payload(recruit: Recruit) -> bytes:
         return cloudpickle.dumps(recruit)
     except Exception as error:
         raise SettingError(
-            f"The environment cannot be sent to a worker process: {type(error).__name__}: {error}. What a callable "
+            f"The environment cannot be sent to a worker process: {words_of(error)}. What a callable "
             "uses must be picklable; open files, locks and the like are made inside it. Or use lane='inline'."
         ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -222,7 +223,8 @@ class CrewedPool(PythonPool):
         self._drop_notes()
 
     def _drop_notes(self) -> None:
-        for said in (self._crew.notes, self._crew.objects, self._crew.faults, self._crew.errors):
+        crew = self._crew
+        for said in (crew.notes, crew.objects, crew.faults, crew.errors, crew.unreadable):
             said.clear()
 
     def _restored(self, worker: int, envs: list[int]) -> list[int]:
@@ -247,8 +249,8 @@ class CrewedPool(PythonPool):
             assert self._timeout_s is not None
             pid = self._crew.pid(worker)
             self._crew.kill(worker)
-            return hung_error(name, worker, pid, at, self._timeout_s)
-        return lost_error(name, worker, self.ranges[worker], lost.how, at)
+            return hung_error(name, worker, pid, at, self._timeout_s, self._rules.restarts)
+        return lost_error(name, worker, self.ranges[worker], lost.how, at, self._rules.restarts)
 
     def _raise_faults(self) -> None:
         """Of several, that of the first worker or environment, whoever was quicker."""
@@ -263,6 +265,9 @@ class CrewedPool(PythonPool):
         crew.drop(failed)
         crew.faults.clear()
         self._is_reset[failed] = self._in_flight[failed] = self._is_steady = False
+        if failed and hasattr(self, "_board"):  # what they gave may have turned out to be unreadable afterwards
+            self._board.tally.take(int(np.count_nonzero(self._board.finished[failed])))
+            self._board.finished[failed] = 0
         raise env_error(self._settings.name, fault, worker, crew.pid(worker))
 
     def _require_open(self) -> None:
@@ -274,9 +279,19 @@ class CrewedPool(PythonPool):
         if not self._crew.is_ours:
             raise RuntimeError("this pool was made before a fork; its workers are the parent's. Make it in the child.")
 
-    def _taken_notes(self, rows: Rows, which: Iterable[int]) -> Notes:
+    def _have_taken_back(self, rows: Rows, options: dict[str, Any] | None = None) -> None:
+        """Has workers treat what could not be read here as an error of the environments that gave it."""
+        crew = self._crew
+        while crew.unreadable:
+            worker, number, why = crew.unreadable.pop(0)
+            message = "unreadable", number, why, options, rows.place, self._rows.place
+            self._have_done([worker], partial(_tell, crew, message))
+
+    def _taken_notes(self, rows: Rows, which: Iterable[int], options: dict[str, Any] | None = None) -> Notes:
         """What the workers said of some environments, in the order of these."""
         crew = self._crew
+        if crew.unreadable:
+            self._have_taken_back(rows, options)
         if crew.objects:
             for env in [env for env in which if env in crew.objects]:
                 given = crew.objects.pop(env)
@@ -291,3 +306,7 @@ class CrewedPool(PythonPool):
                     info["final_obs"] = self._rows.objects[env]
         crew.notes = [note for note in crew.notes if note[0] not in wanted]
         return sorted(taken, key=lambda note: note[0])
+
+
+def _tell(crew: Crew, message: tuple[Any, ...], worker: int) -> None:
+    crew.tell(worker, *message)

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import copy
-import importlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+from gymnasium.error import DependencyNotInstalled
 from gymnasium.wrappers import TimeLimit
 
-from raceway.envs.catalog import positive, tasks
+from raceway.envs.catalog import no_such_env, positive, tasks
+from raceway.envs.packages import missing, refuse_elsewhere
+from raceway.envs.python.signatures import argument_names, wrong_arguments
 from raceway.envs.python.stage import Maker
-from raceway.errors import SettingError
+from raceway.errors import MissingPackageError, SettingError
+from raceway.local_code import import_named
+from raceway.memory import require_memory
+from raceway.messages import quoted
 from raceway.names import did_you_mean
+
+_OF_GYMNASIUM = ("max_episode_steps", "disable_env_checker")
+"""Arguments of `gymnasium.make` itself."""
+_LEAST_BYTES = 4096
+"""What an object with its maker and its entries takes at least."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +51,10 @@ def makers_of(
     if isinstance(target, (list, tuple)):
         return _from_list(target, num_envs, shared, own, max_episode_steps)
     count = positive("num_envs", 1 if num_envs is None else num_envs)
+    require_memory(count * _LEAST_BYTES, f"num_envs={count} environments in Python", "Use fewer.")
     name, spec, make = _named(target)
     each = _arguments(count, shared, own, max_episode_steps)
-    makers = [make(arguments, limit, index) for index, (arguments, limit) in enumerate(each)]
+    makers: list[Maker] = [partial(_installed, name, make(*its, index)) for index, its in enumerate(each)]
     return Makers(name, makers, copy.deepcopy(spec) if spec is not None else None)
 
 
@@ -52,11 +62,22 @@ _Make = Callable[[Mapping[str, Any], int | None, int], Maker]
 
 
 def _named(target: Any) -> tuple[str, EnvSpec | None, _Make]:
-    if isinstance(target, str) and not _names_callable(target):
+    if isinstance(target, str) and not names_callable(target):
         spec = _portable(find_spec(target))
         return spec.id, spec, partial(_by_spec, spec)
     found = find_callable(target) if isinstance(target, str) else target
     return _name_of(found), None, lambda arguments, limit, index: _limited(called_with(found, arguments), limit)
+
+
+def _installed(name: str, maker: Maker) -> gymnasium.Env:
+    """Makes one, and says what to install if a package is missing."""
+    try:
+        return maker()
+    except (ImportError, DependencyNotInstalled) as error:
+        is_own = isinstance(error, ImportError) and error.name is None and name not in gymnasium.registry
+        if is_own or isinstance(error, MissingPackageError):
+            raise  # words of the user's own, which need not be about a package
+        raise missing(name, error) from error
 
 
 def _name_of(target: Any) -> str:
@@ -75,7 +96,19 @@ def _portable(spec: EnvSpec) -> EnvSpec:
     return spec
 
 
-def _names_callable(name: str) -> bool:
+class Registered:
+    """Makes environments of a specification that other processes do not know: its id was registered in a script."""
+
+    def __init__(self, spec: EnvSpec) -> None:
+        self.spec = _portable(spec)
+        self.__name__ = spec.id
+
+    def __call__(self, **kwargs: Any) -> gymnasium.Env:
+        """One environment."""
+        return _make_registered(self.spec, kwargs)
+
+
+def names_callable(name: str) -> bool:
     """`package.module:callable`, where Gymnasium has `package.module:Id-v0`."""
     _, colon, rest = name.partition(":")
     return bool(colon) and ("<" in rest or all(part.isidentifier() for part in rest.split(".")))
@@ -87,7 +120,27 @@ def _by_spec(spec: EnvSpec, arguments: Mapping[str, Any], limit: int | None, ind
         arguments["max_episode_steps"] = limit
     if index > 0:  # the first of so many equal ones is looked at; it would only be said again
         arguments.setdefault("disable_env_checker", True)
-    return partial(gymnasium.make, spec, **arguments)
+    return partial(_make_registered, spec, arguments)
+
+
+def _make_registered(spec: EnvSpec, arguments: Mapping[str, Any]) -> gymnasium.Env:
+    """Makes a registered environment. Arguments that its constructor does not take, or lacks, are named."""
+    try:
+        return gymnasium.make(spec, **arguments)
+    except TypeError as error:
+        own = {name: value for name, value in arguments.items() if name not in _OF_GYMNASIUM}
+        creator = _creator(spec)
+        if creator is not None and (wrong := wrong_arguments(spec.id, creator, own, spec.kwargs)):
+            raise SettingError(wrong) from error
+        raise
+
+
+def _creator(spec: EnvSpec) -> Callable[..., Any] | None:
+    """The class or function of a registered environment; None if it cannot be imported."""
+    try:
+        return load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    except Exception:  # the error is reported when an environment is made
+        return None
 
 
 def _from_list(
@@ -104,8 +157,9 @@ def _from_list(
             f"num_envs={num_envs}, but the list has {len(target)} callables, one per environment. Leave num_envs out."
         )
     each = _arguments(len(target), shared, own, max_episode_steps)
-    makers = [
-        _limited(called_with(one, arguments), limit) for one, (arguments, limit) in zip(target, each, strict=True)
+    makers: list[Maker] = [
+        partial(_installed, _name_of(one), _limited(called_with(one, arguments), limit))
+        for one, (arguments, limit) in zip(target, each, strict=True)
     ]
     names = {_name_of(one) for one in target}
     return Makers(names.pop() if len(names) == 1 else "environments", makers)
@@ -153,33 +207,55 @@ def called_with(target: Any, args: Mapping[str, Any]) -> Maker:
             f"env={target!r} is no environment. Give a name (raceway list envs), 'package.module:callable', a callable "
             "that makes one, or a vector environment."
         )
-    try:
-        names = inspect.signature(target).parameters
-    except (TypeError, ValueError):  # some that are not written in Python do not tell
-        return partial(target, **args)
-    takes_all = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in names.values())
-    for name in args:
-        if name not in names and not takes_all:
-            there_are = f"It takes: {', '.join(names)}." if names else "It takes none."
-            raise SettingError(f"The environment has no argument {name!r}.{did_you_mean(name, names)} {there_are}")
+    if wrong := wrong_arguments(_name_of(target), target, args):
+        raise SettingError(wrong)
     return partial(target, **args) if args else target
+
+
+def takes_argument(target: Any, name: str) -> bool:
+    """Whether what `raceway.make` takes for an environment has a keyword argument of this name."""
+    if isinstance(target, (list, tuple)):
+        return all(takes_argument(each, name) for each in target)
+    if isinstance(target, str) and names_callable(target):
+        target = find_callable(target)
+    elif isinstance(target, (str, Registered)):
+        target = _creator(spec) if (spec := _spec_of(target)) is not None else None
+    names = None if target is None else argument_names(target)
+    return names is None or name in names
+
+
+def _spec_of(target: str | Registered) -> EnvSpec | None:
+    """Gymnasium's specification of an id; None for tasks that only Raceway has."""
+    if isinstance(target, Registered):
+        return target.spec
+    return find_spec(target) if ":" in target else gymnasium.registry.get(target)
 
 
 def find_callable(target: str) -> Callable[..., Any]:
     """What `package.module:callable` names."""
-    if "<" in target or target.startswith("functools:"):
+    found = find_named(target, "environment")
+    if not callable(found):
+        raise SettingError(f"{target!r} is a {type(found).__name__}, not something to call for an environment.")
+    return found
+
+
+def find_named(target: str, purpose: str) -> Any:
+    """The object that `package.module:attribute` names. `purpose` is for messages: what it is needed for."""
+    if "<" in target:
         raise SettingError(
-            f"The environment of this run was made by {target!r}, which no name leads to. From Python it can be "
-            "given again: raceway.evaluate(run, env=...). A function with a name in a module is found."
+            f"No name leads to the {purpose} {target!r}: it was made inside a function, or has no name. Give the "
+            "object itself, from Python; or define it at the top level of a module, where its name leads to it."
         )
     module_name, _, path = target.partition(":")
+    if not module_name or not path:
+        raise SettingError(f"{quoted(target)} does not name the {purpose}. Use package.module:attribute.")
     try:
-        found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
+        found: Any = import_named(module_name)
+    except ImportError as error:
+        if not _is_itself(module_name, error):
+            raise missing(target, error) from error
         raise SettingError(
-            f"No module {module_name!r} for the environment {target!r}. Modules are looked for in the current folder "
+            f"No module {module_name!r} for the {purpose} {target!r}. Modules are looked for in the current folder "
             "and among installed packages."
         ) from None
     for part in path.split("."):
@@ -187,16 +263,24 @@ def find_callable(target: str) -> Callable[..., Any]:
             names = [name for name in vars(found) if not name.startswith("_")]
             raise SettingError(f"Module {module_name!r} has no {path!r}.{did_you_mean(part, names)}")
         found = getattr(found, part)
-    if not callable(found):
-        raise SettingError(f"{target!r} is a {type(found).__name__}, not something to call for an environment.")
     return found
+
+
+def _is_itself(module: str, error: ImportError) -> bool:
+    """Whether the module that was asked for is missing, and not one that it imports."""
+    return (
+        isinstance(error, ModuleNotFoundError) and error.name is not None and f"{module}.".startswith(f"{error.name}.")
+    )
 
 
 def find_spec(name: str) -> EnvSpec:
     """What Gymnasium knows of an id; near names if it knows none of it."""
     module, _, id_ = name.rpartition(":")
     if module:
-        importlib.import_module(module)
+        try:
+            import_named(module)
+        except (ImportError, DependencyNotInstalled) as error:
+            raise missing(name, error) from error
     check_known(id_)
     return gymnasium.spec(id_)
 
@@ -205,5 +289,5 @@ def check_known(name: str) -> None:
     """Refuses an id that neither Raceway nor Gymnasium knows, and suggests near ones."""
     if name.removeprefix("raceway/") in tasks() or name in gymnasium.registry:
         return
-    known = sorted({*tasks(), *(id_ for id_ in gymnasium.registry if "/" not in id_)})
-    raise SettingError(f"No environment {name!r}.{did_you_mean(name, known)} All native names: raceway list envs.")
+    refuse_elsewhere(name)
+    raise SettingError(no_such_env(name))

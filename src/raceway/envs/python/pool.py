@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from gymnasium.vector.utils import batch_space
 from raceway.envs.arguments import env_ids_of, reset_mask_of, seed_list, subject, timeout_of
 from raceway.envs.catalog import flag, positive
 from raceway.envs.python.actions import ActionReader
-from raceway.envs.python.calls import one_at_a_time
+from raceway.envs.python.calls import one_at_a_time, refuse_inside
 from raceway.envs.python.counts import EpisodeCounts
-from raceway.envs.python.infos import collected, fault_in
+from raceway.envs.python.infos import collected, count_faults
 from raceway.envs.python.restoring import EpisodeLog, Record
 from raceway.envs.python.rows import Form, Rows
 from raceway.envs.python.settings import Description, PoolSettings
@@ -152,8 +152,7 @@ class PythonPool(VectorEnv):
             self._log.begin([int(each) for each in seeds if each is not None])
         self._has_begun(np.array(which))
         self._rows, self._is_given_away = rows, not self._reuses
-        infos = collected(notes, self.num_envs)
-        self._count_faults(notes)
+        infos = self._told(notes)
         return rows.results(self._reuses)[0], infos
 
     @one_at_a_time
@@ -175,10 +174,7 @@ class PythonPool(VectorEnv):
                 self._was_interrupted()
             raise
         self._rows, self._is_given_away = rows, not self._reuses
-        infos: dict[str, Any] = {}
-        if notes:
-            infos = collected(notes, self.num_envs)
-            self._count_faults(notes)
+        infos = self._told(notes) if notes else {}
         if self._writes_log:
             self._log.add([leaf[None] for leaf in given], (rows.terminated | rows.truncated)[None])
         if self._notes_ends:
@@ -241,13 +237,18 @@ class PythonPool(VectorEnv):
         if notes:
             position = {env: row for row, env in enumerate(which.tolist())}
             infos = collected([(position[env], info) for env, info in notes], len(which))
-            self._count_faults(notes)
+            count_faults(self.faults, notes)
         observations, rewards, terminated, truncated = self._rows.some(which)
         if self._notes_ends:
             self._note_ends(which, rewards, terminated | truncated, infos)
         self._is_resetting[which] = False
         infos["env_id"] = which
         return observations, rewards, terminated, truncated, infos
+
+    def close(self, **kwargs: Any) -> None:
+        """Closes the environments. Another thread may do so while a call waits, which raises ClosedEnvironmentError."""
+        refuse_inside(self, "close")
+        super().close(**kwargs)
 
     # What is known of the environments.
 
@@ -273,6 +274,7 @@ class PythonPool(VectorEnv):
         """Whether it writes down what is done in its episodes, and so has a state."""
         return self._rules.episode_seeds
 
+    @one_at_a_time
     def state(self) -> dict[str, Any]:
         """What it takes to go on with the same episodes: the environments' own states, or what was done in them."""
         self._require_ready("state()")
@@ -285,6 +287,7 @@ class PythonPool(VectorEnv):
                 record["actions"] = None
         return {"faults": self.faults.copy(), "envs": records}
 
+    @one_at_a_time
     def set_state(self, state: Mapping[str, Any]) -> list[int]:
         """Goes on where `state` was called. Environments that did not get there, which begin new episodes."""
         self._require_open()
@@ -305,8 +308,7 @@ class PythonPool(VectorEnv):
 
     def record(self, actions: Any, ended: np.ndarray) -> None:
         """What a run did, for those who let environments run alone: actions [T, N] as a batch of batches."""
-        leaves = self._actions.leaves
-        if leaves is not None:
+        if self._actions.leaves is not None:
             self._log.add(self._actions.split(actions), np.asarray(ended, bool))
 
     # Small steps.
@@ -392,7 +394,7 @@ class PythonPool(VectorEnv):
         if self._counts is not None:
             self._counts.add(which, rewards, begins, ended, infos)
 
-    def _count_faults(self, notes: Iterable[tuple[int, dict[str, Any]]]) -> None:
-        for env, info in notes:
-            if fault_in(info):
-                self.faults[env] += 1
+    def _told(self, notes: Notes) -> dict[str, Any]:
+        """The infos of all environments."""
+        count_faults(self.faults, notes)
+        return collected(notes, self.num_envs)

@@ -13,6 +13,7 @@ import cloudpickle
 import numpy as np
 
 from raceway.envs.python.board import RESET, STEP
+from raceway.envs.python.calls import one_at_a_time
 from raceway.envs.python.crewed import CrewedPool
 from raceway.envs.python.inline import one_each
 from raceway.envs.python.restoring import Record
@@ -60,7 +61,7 @@ class ProcessPool(CrewedPool):
             self._crew.tell(worker, "reset", *by_worker[worker], options, rows.place)
 
         self._have_done(by_worker, ask, anew=which)
-        return self._taken_notes(rows, which)
+        return self._taken_notes(rows, which, options)
 
     def _step_all(self, actions: Any, rows: Rows, before: Rows) -> Notes:
         crew, orders = self._crew, self._orders
@@ -156,6 +157,7 @@ class ProcessPool(CrewedPool):
             self._wake_successor,
             deadline,
         )
+        self._have_taken_back(self._rows)  # before any is taken: it may raise
         ready = np.flatnonzero(finished.copy())  # more may be ready while this looks
         if not is_done:
             raise TimeoutError(f"{len(ready)} environments are ready after {timeout:g} s, a batch takes {count}.")
@@ -182,11 +184,13 @@ class ProcessPool(CrewedPool):
 
     # Runs.
 
+    @one_at_a_time
     def install(self, runner: Any) -> None:
         """Sends a runner to every worker, where `runner.open(envs, first)` is called."""
         self._runner = cloudpickle.dumps(runner)
         self._ask_all("install", self._runner)
 
+    @one_at_a_time
     def run(self, args: tuple[Any, ...], progress: Sequence[Any]) -> list[Any]:
         """Has every worker call `runner.run(progress[worker], *args)`: what that returns.
 
@@ -232,12 +236,14 @@ class ProcessPool(CrewedPool):
             env for reply in self._have_done(range(self.num_workers), ask, anew=range(self.num_envs)) for env in reply
         ]
 
+    @one_at_a_time
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """A method or attribute of every environment."""
         self._require_open()
         replies = self._ask_all("call", name, args, kwargs)
         return tuple(result for reply in replies for result in reply)
 
+    @one_at_a_time
     def set_attr(self, name: str, values: Any) -> None:
         """An attribute of every environment: a list or tuple has one value for each."""
         self._require_open()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import traceback
 from bdb import BdbQuit
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,15 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.error import DependencyNotInstalled
 from gymnasium.vector import AutoresetMode
 
 from raceway._core import PythonSteps
+from raceway.envs.packages import what_is_missing
 from raceway.envs.python.infos import Why
 from raceway.envs.python.rows import Rows, Writer
+from raceway.errors import MissingPackageError, SettingError, UserError
+from raceway.messages import traceback_of, words_of
 
 Notes = list[tuple[int, dict[str, Any]]]
 """The infos that environments gave, if any, in the order in which they came."""
@@ -25,6 +28,11 @@ Maker = Callable[[], gymnasium.Env]
 
 _MOST_IN_A_ROW = 10
 """Restarts of an environment without one good step in between."""
+MAKING = "making it"
+"""What a fault was in the middle of."""
+_DONE = {"reset": "reset", "step": "stepped"}
+MOST_TRACEBACK = 20_000
+"""Characters that are kept of one."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,11 @@ class Fault:
     """Of the episode."""
     error: str
     traceback: str
+    """Empty if there is nothing to see in it."""
+    refusal: UserError | None = None
+    """What to raise instead, if the user can fix it without looking at the code."""
+    was_restarted: bool = False
+    """Whether it was made anew before, to no avail."""
 
 
 class FaultError(Exception):
@@ -82,7 +95,7 @@ class Stage:
             try:
                 self.envs.append(self._made(index))
             except Exception as error:
-                raise FaultError(fault_of(first + index, "making it", 0, error)) from error
+                raise FaultError(fault_of(first + index, MAKING, 0, error)) from error
         self._steps = [env.step for env in self.envs]
         count = len(makers)
         self._special = bytearray(count)
@@ -93,6 +106,8 @@ class Stage:
         self._broken: dict[int, str] = {}
         """Environments whose episode is lost, and why: it ends with their next step."""
         self.lengths = np.zeros(count, np.int64)
+        self._before_begin = [(0, 0)] * count
+        """Of the episodes before: how long they were, and `_in_a_row` then."""
         self.bases: list[int | None] = [None] * count
         self.numbers = [0] * count
         self.faults = [0] * count
@@ -148,7 +163,7 @@ class Stage:
         """An episode in which a step raised."""
         try:
             self._failed(index, "step", error)
-            self._cut_off(index, f"{type(error).__name__}: {error}", rows, before, notes)
+            self._cut_off(index, words_of(error), rows, before, notes)
         except FaultError as fault:
             fault.notes = notes
             raise
@@ -221,6 +236,7 @@ class Stage:
             elif seed is None and index in self._new and base is not None:
                 seed = episode_seed(base, self.faults[index])  # it has no generator yet, and none by chance is wanted
             if self.lengths[index] > 0:
+                self._before_begin[index] = int(self.lengths[index]), self._in_a_row[index]
                 self._in_a_row[index] = 0
             self.lengths[index] = 0
             try:
@@ -230,7 +246,7 @@ class Stage:
                     raise TypeError(f"reset() gave a {type(info).__name__} as info, where a dict is expected")
             except (Exception, SystemExit) as error:
                 self._failed(index, "reset", error)
-                notes.append((index, {"fault": Why(f"{type(error).__name__}: {error}")}))
+                notes.append((index, {"fault": Why(words_of(error))}))
                 seed = None
                 continue
             self._new.discard(index)
@@ -240,6 +256,33 @@ class Stage:
 
     # What goes wrong.
 
+    def take_back(
+        self,
+        index: int,
+        info: dict[str, Any],
+        error: Exception,
+        options: dict[str, Any] | None,
+        rows: Rows,
+        before: Rows,
+    ) -> Notes:
+        """Treats a step or reset that gave `info` as one that raised `error`. Notes to tell instead."""
+        notes: Notes = []
+        is_last = self.rules.autoreset is AutoresetMode.SAME_STEP and "final_obs" in info
+        if not is_last and self.lengths[index] == 0:
+            self._failed(index, "reset", error)
+            notes.append((index, {"fault": Why(words_of(error))}))
+            self._begin(index, None, options, rows.write, notes)
+            return notes
+        if is_last:  # the next episode has begun already, and is given up
+            self.lengths[index], self._in_a_row[index] = self._before_begin[index]
+            self.numbers[index] -= 1
+            rows.write(index, info["final_obs"])
+        self.lengths[index] -= 1
+        if rows is before and rows.objects:
+            rows.objects[index] = None  # the pool has the one before
+        self._give_up(index, error, rows, before, notes)
+        return notes
+
     def _failed(self, index: int, doing: str, error: BaseException) -> None:
         """Makes the environment anew, if that is the rule, and has helped before."""
         if isinstance(error, BdbQuit):
@@ -248,18 +291,20 @@ class Stage:
             self._in_a_row[index] = 0
         self._in_a_row[index] += 1
         fault = fault_of(self.first + index, doing, int(self.lengths[index]) + (doing == "step"), error)
-        if not self.rules.restarts:
+        if not self.rules.restarts or fault.refusal is not None:  # a new environment would fail in the same way
             raise FaultError(fault) from error
         if self._in_a_row[index] > _MOST_IN_A_ROW:
             doing = f"{doing}, made anew {_MOST_IN_A_ROW} times without one good step in between"
-            raise FaultError(Fault(fault.env, doing, fault.step, fault.error, fault.traceback)) from error
+            raise FaultError(
+                Fault(fault.env, doing, fault.step, fault.error, fault.traceback, was_restarted=True)
+            ) from error
         self.faults[index] += 1
         with contextlib.suppress(Exception, SystemExit):
             self.envs[index].close()
         try:
             self.envs[index] = self._made(index)
         except (Exception, SystemExit) as again:
-            raise FaultError(fault_of(self.first + index, "making it anew", 0, again)) from again
+            raise FaultError(fault_of(self.first + index, f"{MAKING} anew", 0, again)) from again
         self._steps[index] = self.envs[index].step
         self._new.add(index)
 
@@ -312,5 +357,17 @@ def _own(observation: Any) -> Any:
 
 
 def fault_of(env: int, doing: str, step: int, error: BaseException) -> Fault:
-    text = "".join(traceback.format_exception(error)).rstrip()
-    return Fault(env, doing, step, f"{type(error).__name__}: {error}", text)
+    # What was made to be told, and never raised, has no traceback.
+    text = "" if error.__traceback__ is None else traceback_of(error, MOST_TRACEBACK)
+    return Fault(env, doing, step, words_of(error), text, _refusal(env, doing, error))
+
+
+def _refusal(env: int, doing: str, error: BaseException) -> UserError | None:
+    """The error for wrong arguments or a missing package, which is not the environment's fault; None for others."""
+    if doing.startswith(MAKING):
+        return error if isinstance(error, (MissingPackageError, SettingError)) else None
+    is_named = isinstance(error, ModuleNotFoundError) and error.name
+    if doing in _DONE and (is_named or isinstance(error, DependencyNotInstalled)):
+        assert isinstance(error, (ImportError, DependencyNotInstalled))
+        return MissingPackageError(f"Environment {env} cannot be {_DONE[doing]}: {what_is_missing(error)}")
+    return None

@@ -22,8 +22,10 @@ from raceway.envs.python.faults import sendable
 from raceway.envs.python.inline import InlinePool, called, describe
 from raceway.envs.python.restoring import Record, mark, restore
 from raceway.envs.python.rows import Form, Rows
+from raceway.envs.python.sending import NoteSender
 from raceway.envs.python.settings import PoolSettings
 from raceway.envs.python.stage import Fault, FaultError, Notes, Stage, fault_of
+from raceway.local_code import adopt_imports
 
 _SPIN_US = 1000.0
 _AT_ONCE_NS = 400_000
@@ -58,6 +60,7 @@ class Worker:
         self._line = line
         self._recruit = recruit
         self._stage = Stage(recruit.makers, recruit.first, recruit.rules)
+        self._notes = NoteSender(line.say, self._stage)
         self._count = len(recruit.makers)
         self._all = list(range(self._count))
         self._known: dict[int, Rows] = {}
@@ -174,10 +177,9 @@ class Worker:
         try:
             notes = self._stage.step(which, self._taken(which), rows, last)
             if notes or rows.objects:
-                self._pass_on(notes, which, rows)
+                self._say_faults(self._notes.send(notes, which, rows, last))
         except FaultError as error:
-            self._stopped_at(error, which, rows)
-            self._line.say("fault", error.fault)
+            self._say_faults(self._stopped_at(error, which, rows, last)[1])
         self._done[0] = self._last_order
         self._tally.add(self._count)
 
@@ -203,43 +205,40 @@ class Worker:
             do = partial(self._stage.reset, some, [self._seeds[index] for index in some], None, rows)
         else:
             do = partial(self._stage.step, some, self._taken(some), rows, rows)
-        done, fault = self._told(do, some, rows)
+        done, faults = self._told(do, some, rows)
         now = perf_counter_ns()
         # One that failed never counts as finished: the pool hears of it by its fault alone.
-        dealt_with = done if fault is None else [*done, fault.env - self._recruit.first]
+        dealt_with = [*done, *(fault.env - self._recruit.first for fault in faults)]
         pending[dealt_with] = 0
         self._finished[done] = now
         self._tally.add(len(done))
-        if fault is not None:
-            self._line.say("fault", fault)
+        self._say_faults(faults)
         self._at_once = max(1, min(2 * self._at_once, _AT_ONCE_NS * len(some) // (now - start + 1)))
         return len(dealt_with)
 
-    def _told(self, do: Callable[[], Notes], which: list[int], rows: Rows) -> tuple[list[int], Fault | None]:
+    def _told(self, do: Callable[[], Notes], which: list[int], rows: Rows) -> tuple[list[int], list[Fault]]:
         """Does something, and passes on what cannot be written in rows. Whom it was done with, and who failed."""
         try:
-            self._pass_on(do(), which, rows)
+            faults = self._notes.send(do(), which, rows, rows)
         except FaultError as error:
-            return self._stopped_at(error, which, rows), error.fault
-        return which, None
+            return self._stopped_at(error, which, rows, rows)
+        return self._without(which, faults), faults
 
-    def _stopped_at(self, error: FaultError, which: list[int], rows: Rows) -> list[int]:
-        """Those before the one that failed, of whom all is passed on."""
+    def _stopped_at(
+        self, error: FaultError, which: list[int], rows: Rows, before: Rows
+    ) -> tuple[list[int], list[Fault]]:
+        """Those before the one that failed, of whom all is passed on; and who failed."""
         done = which[: which.index(error.fault.env - self._recruit.first)]
-        self._pass_on(error.notes, done, rows)
-        return done
+        faults = self._notes.send(error.notes, done, rows, before)
+        return self._without(done, faults), [*faults, error.fault]
 
-    def _pass_on(self, notes: Notes, which: Sequence[int], rows: Rows) -> None:
-        first = self._recruit.first
-        objects = {first + index: rows.objects[index] for index in which} if self._form.leaves is None else {}
-        if not notes and not objects:
-            return
-        told = [(first + index, info) for index, info in notes]
-        try:
-            self._line.say("notes", (told, objects))
-        except Exception as error:  # something in it does not travel
-            env = first + (notes[0][0] if notes else which[0])
-            raise FaultError(fault_of(env, "sending its infos to the pool", 0, error)) from error
+    def _without(self, which: list[int], faults: Sequence[Fault]) -> list[int]:
+        failed = [fault.env - self._recruit.first for fault in faults]
+        return [index for index in which if index not in failed] if failed else which
+
+    def _say_faults(self, faults: Sequence[Fault]) -> None:
+        for fault in faults:
+            self._line.say("fault", fault)
 
     # Messages.
 
@@ -257,7 +256,14 @@ class Worker:
     def on_reset(self, which: list[int], seeds: list[int | None], options: dict[str, Any] | None, place: int) -> None:
         rows = self._rows(place)
         local = [env - self._recruit.first for env in which]
-        self._pass_on(self._stage.reset(local, seeds, options, rows), local, rows)
+        notes = self._stage.reset(local, seeds, options, rows)
+        self._say_faults(self._notes.send(notes, local, rows, rows, options))
+        self._reply(None)
+
+    def on_unreadable(self, number: int, why: str, options: dict[str, Any] | None, place: int, before: int) -> None:
+        """The pool could not read some notes."""
+        rows, last = self._rows(place), self._rows(before)
+        self._say_faults(self._notes.send_again(number, why, rows, last, options))
         self._reply(None)
 
     def on_seeds(self, seeds: list[int | None]) -> None:
@@ -322,14 +328,14 @@ def _view(array: Any) -> memoryview:
 def main() -> None:
     fd, host, parent = (int(argument) for argument in sys.argv[1:4])
     die_with_parent(parent)
-    # A service manager tells every process to end; whoever runs the pool decides when.
+    # A service manager tells every process to end; the process that runs the pool decides when.
     signal.signal(signal.SIGTERM, lambda number, frame: None)  # unlike SIG_IGN, not inherited by what it starts
     exchange = Exchange(fd, host, writes_all=True)
     os.close(fd)
     exchange.receive()  # what a predecessor had not read yet
     line = Line(exchange)
     try:
-        sys.path[:] = pickle.load(sys.stdin.buffer)
+        adopt_imports(sys.stdin.buffer)
         recruit: Recruit = pickle.load(sys.stdin.buffer)
         if recruit.cpu is not None:
             os.sched_setaffinity(0, {recruit.cpu})

@@ -3,23 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include <barrier>
-#include <span>
-#include <thread>
 
 #include "adapter.hpp"
 #include "policy.hpp"
-#include "signal.hpp"
+#include "table_loop.hpp"
 
 namespace raceway {
-
-struct BareRun {
-  std::size_t num_envs = 1, num_steps = 1;
-  int num_threads = 1;
-  std::int64_t limit = 0;
-  std::uint32_t seed = 0;
-  const void* actions = nullptr;  // [step, env, ...]
-};
 
 // The environments of one thread, with rows of their own.
 template <class Env>
@@ -189,28 +178,6 @@ class BarePolicyShare {
   std::vector<std::vector<char>> info_;
   std::vector<void*> info_columns_;
 };
-
-// Seconds that shares of the environments take, one thread each, made by `share(begin, end)`.
-template <class MakeShare>
-double seconds_side_by_side(const BareRun& run, MakeShare make_share) {
-  const auto threads = static_cast<std::size_t>(run.num_threads);
-  std::vector<Clock::time_point> starts(threads), ends(threads);
-  std::barrier together(static_cast<std::ptrdiff_t>(threads));
-  const auto work = [&](std::size_t thread) {
-    auto share = make_share(run.num_envs * thread / threads, run.num_envs * (thread + 1) / threads);
-    together.arrive_and_wait();
-    starts[thread] = Clock::now();
-    share.loop();
-    ends[thread] = Clock::now();
-  };
-  std::vector<std::thread> others;
-  for (std::size_t i = 1; i < threads; ++i) others.emplace_back(work, i);
-  work(0);
-  for (auto& other : others) other.join();
-  const auto start = *std::min_element(starts.begin(), starts.end());
-  const auto end = *std::max_element(ends.begin(), ends.end());
-  return std::chrono::duration<double>(end - start).count();
-}
 
 // Seconds for num_envs * num_steps steps; an episode that ended is reset by its next step, as in a pool.
 template <class Env>

@@ -1,0 +1,63 @@
+"""Ctrl-C and SIGTERM as exceptions, and moments in which they wait."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM was sent."""
+
+
+_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def ending_on_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block with SystemExit(143), so that what was begun is cleaned up.
+
+    Within the block it is a KeyboardInterrupt: a SystemExit could be an environment's own, and would be taken for that.
+    A SIGTERM that somebody else listens to, or that is ignored, is left to them; so is one in another thread than the
+    main one, since Python lets only that choose.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except _Terminated:
+        raise SystemExit(128 + signal.SIGTERM) from None
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Holds Ctrl-C, and a SIGTERM that is listened to, back until the end of the block. For what takes moments."""
+    if threading.current_thread() is not threading.main_thread():  # where no handler is ever called
+        yield
+        return
+    heard: list[int] = []
+    before = {number: signal.getsignal(number) for number in _NUMBERS}
+    before = {number: handler for number, handler in before.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, lambda number, frame: heard.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if heard:
+            first = before[signal.Signals(heard[0])]
+            assert callable(first)
+            first(heard[0], None)

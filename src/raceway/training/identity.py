@@ -1,0 +1,63 @@
+"""Which run something belongs to: a digest of the settings that its bits depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from raceway.envs.user_native import is_path
+from raceway.errors import RunFolderError
+from raceway.messages import printable, quoted
+from raceway.training.config import TrainConfig, savable
+from raceway.training.environments import EnvSource
+
+MAY_CHANGE = ("log", "checkpoint", "num_workers", "on_error", "worker_timeout")
+"""Settings that do not show in the results."""
+_ALSO = ("total_steps", "stop_at_return", "evaluation")
+"""Neither do these in what was trained so far."""
+
+
+def identity_of(config: TrainConfig) -> dict[str, Any]:
+    """Names the run with these settings: for people, and by a digest."""
+    # Where a header is makes no difference; what it says is among the facts of the system.
+    env = Path(config.env).name if is_path(config.env) else config.env
+    settings = {name: value for name, value in deciding_settings(config).items() if name not in _ALSO}
+    text = json.dumps({**settings, "env": env}, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return {"env": env, "algo": config.algo, "seed": config.seed, "sha256": digest}
+
+
+def deciding_settings(config: TrainConfig) -> dict[str, Any]:
+    """The settings that results depend on, as far as a file can hold them.
+
+    Which way an environment in Python runs is none of them.
+    """
+    lane = "native" if EnvSource(config.env, lane=config.lane).is_native else "python"
+    values = {**savable(config).to_dict(), "lane": lane}
+    return {name: value for name, value in values.items() if name not in MAY_CHANGE}
+
+
+def check_identity(what: Any, told: Any, config: TrainConfig, anyway: bool = False) -> list[str]:
+    """Refuses something that says, by `told`, that it belongs to another run.
+
+    anyway: accepts what is of the same environment, algorithm and seed. Returns what differs, in words.
+    """
+    here = identity_of(config)
+    if told == here:
+        return []
+    if not isinstance(told, Mapping):
+        raise RunFolderError(f"{what} does not say which run it belongs to: it is damaged, or of another version.")
+    names = [name for name in ("env", "algo", "seed") if told.get(name) != here[name]]
+    if not names and anyway:
+        return ["settings in config.json"]
+    if not names:
+        raise RunFolderError(
+            f"{what} was written under other settings than those in this run's config.json, which has been changed "
+            "since, or is another run's. Put the settings back, or begin another run; to go on nevertheless, resume it "
+            "with --anyway."
+        )
+    differences = ", ".join(f"{name}={quoted(told.get(name), 60)} (here {quoted(here[name], 60)})" for name in names)
+    raise RunFolderError(f"{what} belongs to another run: {printable(differences)}. Put it back in its own folder.")

@@ -1,0 +1,90 @@
+"""Signals as exceptions, and moments in which they wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from raceway.interrupts import ending_on_sigterm, uninterrupted
+
+
+@pytest.fixture(autouse=True)
+def usual_handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_sigterm_raises_within_the_block_and_is_as_before_after_it() -> None:
+    with pytest.raises(SystemExit) as ended, ending_on_sigterm():
+        signal.raise_signal(signal.SIGTERM)
+    assert ended.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_sigterm_that_somebody_listens_to_is_theirs() -> None:
+    heard: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    with ending_on_sigterm():
+        signal.raise_signal(signal.SIGTERM)
+    assert heard == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize(("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_signals_wait_for_the_end_of_the_block(number: signal.Signals, error: type[BaseException]) -> None:
+    done = []
+
+    def act() -> None:
+        with ending_on_sigterm(), uninterrupted():
+            signal.raise_signal(number)
+            signal.raise_signal(number)
+            done.append("all of it")
+
+    with pytest.raises(error):
+        act()
+    assert done == ["all of it"]
+    with pytest.raises(error), ending_on_sigterm():
+        signal.raise_signal(number)
+
+
+def test_within_the_block_no_sigterm_can_be_taken_for_an_exit_of_code_that_is_called() -> None:
+    def act() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except (Exception, SystemExit):
+            raise AssertionError("as an environment's own") from None
+
+    with pytest.raises(SystemExit), ending_on_sigterm():
+        act()
+
+
+def test_an_error_in_the_block_is_not_lost_by_a_signal() -> None:
+    def act() -> None:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            raise OSError("the first")
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        act()
+    assert isinstance(raised.value.__context__, OSError)
+
+
+def test_other_threads_have_neither() -> None:
+    done = []
+
+    def act() -> None:
+        with ending_on_sigterm(), uninterrupted():
+            done.append(os.getpid())
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    thread.join()
+    assert len(done) == 1
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
