@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <ctime>
+#include <utility>
 
 namespace raceway {
 namespace {
@@ -132,6 +133,7 @@ bool Crew::finish(const Meanwhile& meanwhile, bool all_to_others) {
     if (!meanwhile) {
       learn_costs();
     } else if (!aside([this] { learn_costs(); }, meanwhile)) {
+      learning_abandoned_ = true;
       return false;
     }
     share_out(worthwhile(unshared_.count, unshared_.job));
@@ -159,9 +161,6 @@ void Crew::learn_costs() {
     Streak(*this, unshared_.job).perform({unshared_.first, 1, unshared_.job});
     unshared_ = {unshared_.first + 1, unshared_.count - 1, unshared_.job};
   }
-  if (!abandoned_.load(std::memory_order_relaxed)) return;
-  pending_.fetch_sub(unshared_.count, std::memory_order_acq_rel);
-  unshared_.count = 0;
 }
 
 bool Crew::aside(std::function<void()> work, const Meanwhile& meanwhile) {
@@ -199,6 +198,11 @@ bool Crew::settle(Clock::time_point deadline) {
   if (!abandoned_.load(std::memory_order_relaxed)) return true;
   if (aside_ && !aside_->ended_by(deadline)) return false;
   aside_.reset();
+  // Only here: the learning thread may have ended by itself before it could see that it was abandoned.
+  if (std::exchange(learning_abandoned_, false)) {
+    pending_.fetch_sub(unshared_.count, std::memory_order_acq_rel);
+    unshared_.count = 0;
+  }
   if (!drain(deadline)) return false;
   abandoned_.store(false, std::memory_order_relaxed);
   return true;

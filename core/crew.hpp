@@ -101,6 +101,7 @@ class Crew {
   std::vector<Worker> workers_;
   std::optional<Aside> aside_;  // work of unknown cost, in the caller's place
   std::atomic<bool> abandoned_{false};
+  bool learning_abandoned_ = false;  // the rest of unshared_ is dropped by settle()
   std::vector<Meter> meters_;
   std::atomic<std::size_t> participants_{0};  // of the run under way
   std::atomic<bool> stopping_{false};

@@ -78,8 +78,7 @@ void listen(const char* source) {
   for (Heard& heard : signals) {
     struct sigaction there{};
     sigaction(heard.number, nullptr, &there);
-    const bool handled = (there.sa_flags & SA_SIGINFO) || (there.sa_handler != SIG_DFL && there.sa_handler != SIG_IGN);
-    if (!handled || is_ours(there)) continue;
+    if (there.sa_handler == SIG_DFL || there.sa_handler == SIG_IGN || is_ours(there)) continue;
     heard.before = there;
     struct sigaction action = there;
     action.sa_flags |= SA_SIGINFO;

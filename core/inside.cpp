@@ -109,10 +109,10 @@ void on_crash(int number, siginfo_t* info, void* context) {
     put(source);
     put("\n");
     hand_back(number, info, index);
+  } else if (before[index].sa_handler == SIG_DFL || before[index].sa_handler == SIG_IGN) {  // whatever its flags say
+    hand_back(number, info, index);
   } else if (before[index].sa_flags & SA_SIGINFO) {
     before[index].sa_sigaction(number, info, context);
-  } else if (before[index].sa_handler == SIG_DFL || before[index].sa_handler == SIG_IGN) {
-    hand_back(number, info, index);
   } else {
     before[index].sa_handler(number);
   }

@@ -107,7 +107,7 @@ bool Pool::enough_ready(Clock::time_point deadline, bool others_may_send) {
 
 // What was sent is done and forgotten.
 bool Pool::abandon(const Poll& poll) {
-  while (!crew_->drain(poll ? Clock::now() + std::chrono::milliseconds(50) : Clock::time_point::max())) {
+  while (!crew_->drain(poll ? Clock::now() + kPollEvery : Clock::time_point::max())) {
     if (!poll()) return false;
   }
   const std::lock_guard lock(ready_mutex_);

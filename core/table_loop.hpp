@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -34,10 +35,17 @@ double seconds_side_by_side(const BareRun& run, MakeShare make_share) {
     share.loop();
     ends[thread] = Clock::now();
   };
-  std::vector<std::thread> others;
-  for (std::size_t i = 1; i < threads; ++i) others.emplace_back(work, i);
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < threads; ++i) {
+    try {
+      others.emplace_back(work, i);
+    } catch (const std::system_error&) {  // there are as many threads as the system allows
+      for (std::size_t missing = i; missing <= threads; ++missing) together.arrive_and_drop();  // the caller among them
+      throw;
+    }
+  }
   work(0);
-  for (auto& other : others) other.join();
+  others.clear();
   const auto start = *std::min_element(starts.begin(), starts.end());
   const auto end = *std::max_element(ends.begin(), ends.end());
   return std::chrono::duration<double>(end - start).count();

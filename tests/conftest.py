@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 
 import tests.same_numpy  # noqa: F401  # before anything that imports NumPy
@@ -14,6 +15,9 @@ from tests.envs.python.watching import children, command_of, is_alive, wait_unti
 from tests.examples import examples
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+# A shell has jobs in the background ignore Ctrl-C, and every process that they start. Tests send it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("raceway", deadline=None, derandomize=True, max_examples=examples(100))
 settings.load_profile("raceway")

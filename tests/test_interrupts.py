@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -88,3 +89,32 @@ def test_other_threads_have_neither() -> None:
     thread.join()
     assert len(done) == 1
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_handlers_are_put_back_leaves_none_of_them_replaced(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class HeardError(Exception):
+        pass
+
+    def raises(number: int, frame: Any) -> None:
+        raise HeardError
+
+    def set_and_signal(which: int, handler: Any) -> Any:
+        before = original(which, handler)
+        if which == number and handler is raises:
+            signal.raise_signal(which)
+        return before
+
+    original = signal.signal
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, raises)
+
+    def act() -> None:
+        with uninterrupted():
+            monkeypatch.setattr(signal, "signal", set_and_signal)
+
+    with pytest.raises(HeardError):
+        act()
+    assert signal.getsignal(signal.SIGINT) is signal.getsignal(signal.SIGTERM) is raises

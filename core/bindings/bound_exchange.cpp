@@ -4,8 +4,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "arrays.hpp"
 #include "interpreter.hpp"
@@ -18,18 +16,12 @@ constexpr std::size_t kLarge = 64 << 10;
 
 constexpr auto kSlice = std::chrono::milliseconds(50);
 
-// Only the main thread hears signals, and has to look for them.
-bool hears_signals() {
-  thread_local const bool main = syscall(SYS_gettid) == getpid();
-  return main;
-}
-
 bool wait_for(Signal& signal, std::uint32_t seen, Patience& patience, std::optional<double> timeout_s) {
   if (signal.now() != seen) return true;
   const auto end = timeout_s ? Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                   std::chrono::duration<double>(std::min(*timeout_s, 1e8)))
                              : Clock::time_point::max();
-  const bool sliced = hears_signals();
+  const bool sliced = in_main_thread();  // which hears signals, and has to look for them
   const auto deadline = [&] { return sliced ? std::min(end, Clock::now() + kSlice) : end; };
   bool changed = false;
   {

@@ -254,7 +254,7 @@ void BoundRollout::collect(const nb::dict& buffers, std::size_t num_steps, std::
   try {
     const Unlocked unlocked;
     completed = rollout_->collect(call, poll);
-  } catch (const EnvError&) {
+  } catch (const std::exception&) {
     if (!PyErr_Occurred()) throw;  // after Ctrl-C that comes first
   }
   if (pool.unfinished()) bound_.hold(buffers, rollout_);

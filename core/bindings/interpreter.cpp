@@ -1,5 +1,7 @@
 #include "interpreter.hpp"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -25,6 +27,8 @@ class Anchor {
   bool released_ = false;
 };
 
+unsigned long main_thread = 0;
+
 [[gnu::noinline]] void take_lock(PyThreadState* state) {
   Anchor anchor;
   PyEval_RestoreThread(state);
@@ -45,14 +49,21 @@ bool interpreter_is_ending() {
 #endif
 }
 
+void find_main_thread() {
+  main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  pthread_atfork(nullptr, nullptr, [] { main_thread = PyThread_get_thread_ident(); });
+}
+
+bool in_main_thread() {
+  return PyThread_get_thread_ident() == main_thread;
+}
+
 std::function<bool()> signals_of_main_thread() {
-  static const auto main_thread = [] {
-    return nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
-  }();
-  if (PyThread_get_thread_ident() != main_thread) return nullptr;
+  if (!in_main_thread()) return nullptr;
   return [] {
     const nb::gil_scoped_acquire lock;
-    return PyErr_CheckSignals() == 0;
+    // With an error set no handler may run: its caller is already on the way out.
+    return PyErr_Occurred() == nullptr && PyErr_CheckSignals() == 0;
   };
 }
 

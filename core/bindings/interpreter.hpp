@@ -21,6 +21,11 @@ class Unlocked {
 
 bool interpreter_is_ending();
 
+// Remembers which thread is Python's main one. Called once, when the module is imported: later, and lazily, two threads
+// could wait for each other, one for the interpreter's lock and one for the end of the initialisation.
+void find_main_thread();
+bool in_main_thread();
+
 // For work that may take long: whether to go on, false with Python's error set after Ctrl-C. Empty in other threads
 // than the main one, which never hear it. To be called without the interpreter's lock.
 std::function<bool()> signals_of_main_thread();

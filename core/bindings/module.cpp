@@ -8,6 +8,7 @@
 #include "bound_pool.hpp"
 #include "bound_rollout.hpp"
 #include "describe.hpp"
+#include "interpreter.hpp"
 #include "python_orders.hpp"
 #include "python_steps.hpp"
 
@@ -42,6 +43,7 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 NB_MODULE(_core, module) {
   python::import_numpy();
+  python::find_main_thread();
   // A pool that a daemon thread is inside of outlives the interpreter; the process is ending anyway.
   nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);

@@ -37,10 +37,10 @@ class FreshProcess:
         )
         # What it is given can be larger than a pipe holds, and it reads only when it has come up.
         try:
-            threading.Thread(target=self._give, args=(payload,), daemon=True).start()
-        except RuntimeError as error:  # there are as many threads as the system allows
+            _start_thread(self._give, payload)
+        except OSError:
             self.kill()
-            raise OSError(errno.EAGAIN, str(error)) from None
+            raise
 
     def _give(self, payload: bytes) -> None:
         assert self._process.stdin is not None
@@ -92,8 +92,9 @@ def _started(start: _Start) -> subprocess.Popen[bytes]:
     global _waiting
     with _lock:
         if _waiting is None:
-            _waiting = SimpleQueue()
-            threading.Thread(target=_start_all, args=(_waiting,), name="raceway-starter", daemon=True).start()
+            waiting: SimpleQueue[tuple[_Start, Future[Any]]] = SimpleQueue()
+            _start_thread(_start_all, waiting)
+            _waiting = waiting  # not before there is somebody who reads it
         future: Future[subprocess.Popen[bytes]] = Future()
         _waiting.put((start, future))
     try:
@@ -101,6 +102,13 @@ def _started(start: _Start) -> subprocess.Popen[bytes]:
     except BaseException:  # such as Ctrl-C
         future.add_done_callback(lambda done: None if done.exception() else done.result().kill())
         raise
+
+
+def _start_thread(work: Callable[[Any], None], argument: Any) -> None:
+    try:
+        threading.Thread(target=work, args=(argument,), name=f"raceway{work.__name__}", daemon=True).start()
+    except RuntimeError as error:  # there are as many threads as the system allows
+        raise OSError(errno.EAGAIN, str(error)) from None
 
 
 def _start_all(waiting: SimpleQueue[tuple[_Start, Future[Any]]]) -> None:

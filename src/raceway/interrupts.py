@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 
 class _Terminated(KeyboardInterrupt):
     """SIGTERM was sent."""
-
-
-_NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
@@ -47,17 +45,25 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # where no handler is ever called
         yield
         return
-    heard: list[int] = []
-    before = {number: signal.getsignal(number) for number in _NUMBERS}
-    before = {number: handler for number, handler in before.items() if callable(handler)}
-    for number in before:
-        signal.signal(number, lambda number, frame: heard.append(number))
+    heard: list[tuple[int, Callable[[int, FrameType | None], object]]] = []
     try:
+        with _held(signal.SIGINT, heard), _held(signal.SIGTERM, heard):
+            yield
+    finally:
+        if heard:
+            number, handler = heard[0]
+            handler(number, None)
+
+
+@contextmanager
+def _held(number: int, heard: list[Any]) -> Iterator[None]:
+    """One signal at a time: the handler of another may raise while this one is put back."""
+    before = signal.getsignal(number)
+    if not callable(before):
+        yield
+        return
+    try:
+        signal.signal(number, lambda number, frame: heard.append((number, before)))
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if heard:
-            first = before[signal.Signals(heard[0])]
-            assert callable(first)
-            first(heard[0], None)
+        signal.signal(number, before)

@@ -53,19 +53,33 @@ def _left_in_cgroups() -> Iterator[int]:
     for line in lines:
         _, controllers, name = line.split(":", 2)
         if not controllers:  # version 2
-            yield from _left(_CGROUPS, name, "memory.max", "memory.current")
+            yield from _left(_CGROUPS, name, "memory.max", "memory.current", "")
         elif "memory" in controllers.split(","):
-            yield from _left(_CGROUPS / "memory", name, "memory.limit_in_bytes", "memory.usage_in_bytes")
+            yield from _left(_CGROUPS / "memory", name, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
 
 
-def _left(root: Path, name: str, limit: str, used: str) -> Iterator[int]:
-    for group in (root / name.strip("/"), root):
+def _left(root: Path, name: str, limit: str, used: str, prefix: str) -> Iterator[int]:
+    """What a group and each of its parents leave. A container sees itself as the root."""
+    own = root / name.strip("/")
+    for group in (own, *own.parents):
         try:
             limit_text = (group / limit).read_text(encoding="utf-8").strip()
             if limit_text.isdigit():  # or "max"
-                yield max(int(limit_text) - int((group / used).read_text(encoding="utf-8")), 1)
+                taken = int((group / used).read_text(encoding="utf-8")) - _page_cache(group, prefix)
+                yield max(int(limit_text) - taken, 1)
         except (OSError, ValueError):
-            continue
+            pass
+        if group == root:
+            return
+
+
+def _page_cache(group: Path, prefix: str) -> int:
+    """Bytes of files that a control group has read or written, which the kernel gives up before it runs out."""
+    found = {}
+    for line in (group / "memory.stat").read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition(" ")
+        found[name] = int(value)
+    return sum(found.get(f"{prefix}{each}_file", 0) for each in ("active", "inactive"))
 
 
 def _left_of_own_limit() -> int:

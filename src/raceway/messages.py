@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import traceback
 from typing import Any
 
+MOST_TRACEBACK = 20_000
+"""Characters of a traceback that is sent from one process to another."""
 _MOST = 200
+_MOST_PICKLED = 1 << 20
 
 
 def printable(text: str, most: int = _MOST) -> str:
@@ -38,7 +42,19 @@ def words_of(error: BaseException, most: int = 2000) -> str:
     return f"{type(error).__name__}: {shortened(said, most)}" if said else type(error).__name__
 
 
-def traceback_of(error: BaseException, most: int) -> str:
+def portable(error: BaseException) -> BaseException:
+    """The error itself if another process can make it again from what is sent, and it is not huge; else its words."""
+    try:
+        pickled = pickle.dumps(error)
+        again = pickle.loads(pickled) if len(pickled) <= _MOST_PICKLED else None
+        if isinstance(again, BaseException) and type(again) is type(error) and str(again) == str(error):
+            return again
+    except (Exception, SystemExit):  # of its own code
+        pass
+    return RuntimeError(words_of(error))
+
+
+def traceback_of(error: BaseException, most: int = MOST_TRACEBACK) -> str:
     """As Python prints it, of `most` characters or so. A message above that is cut before it is formatted, which would
     take seconds if it has millions of lines."""
     chain: list[tuple[BaseException, str]] = []

@@ -11,10 +11,9 @@ from pathlib import Path
 from tests.envs.python.watching import wait_until
 
 SLOW = """
-import signal, time
+import time
 from pathlib import Path
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a test in the background ignores it, and so would this
 Path("reached").touch()
 time.sleep(100)
 """

@@ -109,6 +109,25 @@ CASE("what is done aside goes on when its caller leaves, and is waited for") {
   crew.run(8, 0);
 }
 
+CASE("a caller that leaves when the costs are known by then leaves a crew that can be used again") {
+  Ledger ledger(16);
+  Crew crew(settings(1, 1), 1, [&](Range range) {
+    std::this_thread::sleep_for(10ms);  // each alone, which is how costs are learnt
+    ledger.note(range);
+  });
+  crew.begin(16, 0);
+  const auto leave = [&] {  // as a signal handler that takes its time
+    while (crew.cost_ns(0) == 0.0) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(20ms);
+    return false;
+  };
+  CHECK(!crew.finish(leave));
+  CHECK(crew.settle(Clock::now() + 10s));
+  CHECK_EQUAL(ledger.times(15), 0);
+  crew.run(16, 0);
+  CHECK_EQUAL(ledger.times(15), 1);
+}
+
 CASE("a caller may leave all work to others") {
   std::atomic<int> own{0};
   const auto caller = std::this_thread::get_id();

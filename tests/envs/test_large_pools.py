@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
+from pathlib import Path
 
 import pytest
 
@@ -35,15 +36,32 @@ def test_what_is_available_to_this_process_counts(monkeypatch: pytest.MonkeyPatc
         raceway.make("CartPole-v1", 100_000, lane=lane)
 
 
-def test_limits_of_control_groups_and_of_the_process_are_known(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    root = tmp_path_factory.mktemp("cgroup")
-    (root / "memory.max").write_text("5000000\n")
-    (root / "memory.current").write_text("2000000\n")
-    assert list(memory._left(root, "/", "memory.max", "memory.current")) == [3_000_000] * 2
-    (root / "memory.max").write_text("max\n")
-    assert list(memory._left(root, "/", "memory.max", "memory.current")) == []
+def group(path: Path, limit: str, used: int, **stat: int) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "memory.max").write_text(f"{limit}\n")
+    (path / "memory.current").write_text(f"{used}\n")
+    (path / "memory.stat").write_text("".join(f"{name} {value}\n" for name, value in stat.items()))
+
+
+def test_limits_of_control_groups_are_known(tmp_path: Path) -> None:
+    def left() -> list[int]:
+        return list(memory._left(tmp_path, "/job/step", "memory.max", "memory.current", ""))
+
+    group(tmp_path / "job/step", "max", 1_000_000)
+    assert left() == []
+    group(tmp_path / "job", "5000000", 2_000_000)  # neither the leaf nor the root
+    assert left() == [3_000_000]
+    group(tmp_path / "job", "5000000", 6_000_000)
+    assert left() == [1]
+
+
+def test_files_that_were_read_do_not_count_as_used(tmp_path: Path) -> None:
+    """The kernel keeps what was read for as long as nothing else needs the memory."""
+    group(tmp_path, "8000", 7990, anon=290, inactive_file=7000, active_file=700, shmem=0)
+    assert list(memory._left(tmp_path, "/", "memory.max", "memory.current", "")) == [7710]
+
+
+def test_the_limit_of_the_process_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     available = memory.available_bytes()
     assert available is not None
     assert 0 < available <= memory.memory_bytes()[0]

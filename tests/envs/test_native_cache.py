@@ -18,6 +18,16 @@ from tests.envs import own_headers
 from tests.envs.fuzz_cache import try_cases
 
 FEW, MANY = 100, 10_000
+_TWICE = """
+import shutil, sys, raceway, raceway.errors
+open(sys.argv[1], "wb").close()
+try:
+    raceway.load_native(sys.argv[1])
+except raceway.errors.NativeEnvError:
+    print("refused")
+shutil.copy(sys.argv[2], sys.argv[1])
+print(raceway.load_native(sys.argv[1]))
+"""
 LOAD = "import sys, raceway; print(raceway.load_native(sys.argv[1]))"
 
 
@@ -159,3 +169,26 @@ def test_a_library_is_on_disk_before_it_has_its_name(
     monkeypatch.setattr(Path, "replace", replaced)
     compiler.compiled(header)
     assert done == [("sync", "library.so"), ("replace", ".so")]
+
+
+@pytest.mark.parametrize("kind", ["lock", "json", "so"])
+def test_a_folder_in_the_place_of_a_file_is_removed(header: Path, cache: Path, kind: str) -> None:
+    load(header)
+    (path,) = cache.glob(f"*.{kind}")
+    path.unlink()
+    (path / "inside").mkdir(parents=True)
+    assert load(header) == "Noise-v0"
+    if kind == "lock":  # it is needed only when something is compiled
+        for each in cache.glob("*.so"):
+            each.unlink()
+        assert load(header) == "Noise-v0"
+    assert path.is_file()
+
+
+def test_a_library_that_was_refused_can_be_put_right(header: Path, cache: Path, tmp_path: Path) -> None:
+    """One of the user's own: a refused one was not opened for good, and does not stand for its name."""
+    load(header)
+    library, _ = files(cache)
+    arguments = [str(tmp_path / "own.so"), str(library)]
+    done = subprocess.run([sys.executable, "-c", _TWICE, *arguments], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["refused", "Noise-v0"], done.stderr

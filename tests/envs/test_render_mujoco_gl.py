@@ -9,7 +9,7 @@ import textwrap
 import threading
 import types
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pytest
 import raceway
 from raceway.envs import gl
 from raceway.envs.catalog import tasks
+from raceway.envs.native import NativePool
 from tests.envs.pictures import (
     ASSETS,
     SMALL,
@@ -143,12 +144,23 @@ def test_gymnasium_in_the_same_thread_is_not_disturbed():
         np.testing.assert_array_equal(env.render(), theirs)
 
 
-def test_pictures_are_drawn_from_any_thread_and_from_many_at_once():
-    with closing(raceway.make("Ant-v5", 1, render_mode="rgb_array", **SMALL)) as pool:
-        pool.reset(seed=0)
-        expected = rendered(pool)
-        drawn: list[np.ndarray] = []
-        threads = [threading.Thread(target=lambda: drawn.extend(rendered(pool) for _ in range(2))) for _ in range(4)]
+@pytest.mark.parametrize("shared", [True, False], ids=["one pool, in turn", "a pool each, at once"])
+def test_pictures_are_drawn_from_any_thread(shared: bool):
+    drawn: list[np.ndarray] = []
+    with ExitStack() as closes:
+        pools = [raceway.make("Ant-v5", 1, render_mode="rgb_array", **SMALL) for _ in range(1 if shared else 4)]
+        for pool in pools:
+            closes.callback(pool.close)
+            pool.reset(seed=0)
+        expected = rendered(pools[0])
+        turn = threading.Lock() if shared else nullcontext()  # a pool takes one call at a time
+
+        def draw(pool: NativePool) -> None:
+            for _ in range(2):
+                with turn:
+                    drawn.append(rendered(pool))
+
+        threads = [threading.Thread(target=draw, args=(pools[i % len(pools)],)) for i in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:

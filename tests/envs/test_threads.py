@@ -134,7 +134,6 @@ def test_ctrl_c_ends_a_long_recv_and_loses_nothing() -> None:
     output = output_of("""
         import os, signal, threading, time
         import raceway
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background has it ignored
         pool = raceway.make("Busy-v0", 2, batch_size=1, step_us=4e6, wait=True, num_workers=2)
         pool.reset()
         pool.send([0, 0])
@@ -207,3 +206,27 @@ def test_a_thread_that_cannot_be_started_is_an_error_and_no_hang() -> None:
         timeout_s=20,
     )
     assert ended.output.splitlines()[-2:] == ["0", "8"], ended
+
+
+def test_the_first_pools_of_a_process_may_be_made_by_many_threads_at_once() -> None:
+    """Whichever of them Python gives its lock to, and whenever it takes that away."""
+    ended = run_script(
+        """
+        import sys, threading
+        import raceway
+        from raceway import _core
+        sys.setswitchinterval(1e-6)
+        configurations = _core.Configurations("CartPole-v1", [{}])
+        settings = dict(batch_size=1, num_workers=1, autoreset=0, record_episodes=False, pin=False, copy=True)
+        barrier = threading.Barrier(8)
+        def work():
+            barrier.wait()
+            _core.Pool(configurations, [0], [0], settings)
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print("done")
+        """,
+        timeout_s=60,
+    )
+    assert ended.output == "done", ended

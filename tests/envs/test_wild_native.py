@@ -505,3 +505,50 @@ def test_training_ends_on_the_first_ctrl_c_and_keeps_what_was_learnt(wild: str, 
     assert interrupted(wild, script, str(tmp_path)).output == "interrupted"
     (run,) = tmp_path.glob("*/run")
     assert list((run / "final").iterdir())
+
+
+def test_a_second_signal_while_a_rollout_is_left_does_not_disturb_the_first(wild: str) -> None:
+    """Its handler would run while the exception of the first is set."""
+    script = """
+    from tests.training.native_policies import Net, collected
+    heard = []
+    def handler(number, frame):
+        heard.append(number)
+        if len(heard) == 1:
+            os.kill(os.getpid(), signal.SIGINT)  # while the groups that were told to leave are waited for
+        raise KeyboardInterrupt(len(heard))
+    signal.signal(signal.SIGINT, handler)
+    pool = raceway.make(header, 4, autoreset="same_step", fault="endless", at=2000, num_workers=2)
+    pool.reset(seed=1)
+    net = Net(pool)
+    interrupt_soon()
+    try:
+        try:
+            while True:
+                collected(pool, net, 1)
+        finally:
+            print(len(heard))
+    except KeyboardInterrupt as error:
+        print("interrupted", len(heard))
+    pool.close()
+    """
+    assert interrupted(wild, script).output.splitlines()[-1] == "interrupted 2"
+
+
+def test_a_handler_that_takes_its_time_leaves_a_pool_that_can_be_reset(wild: str) -> None:
+    """Meanwhile the costs of a step become known, and the thread that learns them ends."""
+    script = """
+    def handler(number, frame):
+        time.sleep(1.5)
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGINT, handler)
+    pool = raceway.make(header, 8, fault="sleep", seconds=0.3, num_workers=1)
+    pool.reset(seed=1)
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        pool.step([0] * 8)
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(pool.reset(seed=1)[0].shape)
+    """
+    assert interrupted(wild, script).output.splitlines() == ["interrupted", "(8, 2)"]

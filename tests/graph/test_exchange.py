@@ -329,7 +329,6 @@ def test_a_main_thread_that_waits_hears_signals() -> None:
     script = """
     import os, signal, threading, time
     from raceway._core import Exchange, Patience
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
     exchange = Exchange(Exchange.create(1), 0)
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     start = time.perf_counter()

@@ -323,3 +323,45 @@ def test_what_others_wait_for_takes_no_restarts(tmp_path: Path) -> None:
     program.check()
     with pytest.raises(GraphError, match="restarts=-1"):
         Processes(restarts=-1)
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class Failing(Judge):
+    """Raises what is hard to pass on."""
+
+    def __init__(self, orders: Path, how: str) -> None:
+        super().__init__(orders)
+        self.how = how
+
+    def obey(self, moment: str) -> None:
+        if moment == "reaction":
+            raise MuteError if self.how == "mute" else RuntimeError("x" * 50_000_000)
+
+
+@pytest.mark.parametrize(
+    ("how", "why"), [("mute", "MuteError: (its message cannot be read"), ("long", "(50,000,000 ch")]
+)
+@pytest.mark.parametrize("restarts", [None, 1])
+def test_an_exception_that_cannot_be_read_or_is_huge_is_told_in_short(
+    tmp_path: Path, how: str, why: str, restarts: int | None
+) -> None:
+    program = Program("losses")
+    writer, judge = program.add(Author(lambda author: author.is_alone)), program.add(Failing(tmp_path, how))
+    program.place(judge, Processes(1, restarts=restarts))
+    program.connect(writer.out, judge.weights, latest=True)
+    program.connect(judge.verdicts, writer.heard, latest=True)
+    if restarts is None:
+        with pytest.raises(ReactionError) as raised:
+            program.run()
+        told = str(raised.value)
+    else:
+        program.run(on_loss=writer.losses.append)
+        (loss,) = writer.losses
+        told = loss.why
+    assert "failing.judge failed in round 0" in told
+    assert why in told
+    assert len(told) < 30_000

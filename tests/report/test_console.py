@@ -98,7 +98,6 @@ def test_updates_before_start_and_after_finish_are_nothing() -> None:
 
 SCRIPT = """
     import signal, sys, time
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may have been told to ignore it
     from raceway.report.console import Console, Status
     from tests.report.test_console import STATUS
     console = Console("HalfCheetah-v5", "ppo, seed 1")

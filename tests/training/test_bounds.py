@@ -261,6 +261,26 @@ def test_an_argument_that_a_folder_has_and_its_environment_not_is_one_message(
     assert "Traceback" not in said
 
 
-def test_a_run_folder_is_not_looked_for_in_the_whole_system() -> None:
-    with in_a_moment(), pytest.raises(RunFolderError, match="/ is not a run folder"):
-        raceway.load("/")
+def test_a_run_is_not_looked_for_in_a_whole_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if / had been named."""
+    seen: list[str] = []
+    walk = os.walk
+
+    def counted(top: str | Path) -> Iterator[Any]:
+        for each in walk(top):
+            seen.append(each[0])
+            yield each
+
+    for number in range(50):
+        (tmp_path / f"{number}/a/b/c/d").mkdir(parents=True)
+    monkeypatch.setattr(os, "walk", counted)
+    monkeypatch.setattr("raceway.training.folder._MOST_SEARCHED", 30)
+    monkeypatch.setattr("raceway.report.runs._MOST_SEARCHED", 60)
+    with pytest.raises(RunFolderError, match=f"{tmp_path} is not a run folder: it has no config.json"):
+        raceway.load(tmp_path)
+    assert len(seen) == 30
+    assert not any(folder.endswith("d") for folder in seen), "not deeper than runs are"
+    seen.clear()
+    with pytest.raises(RunFolderError, match=f"{tmp_path} has more than 60 folders in it. Name the one"):
+        raceway.compare(tmp_path)
+    assert len(seen) == 61

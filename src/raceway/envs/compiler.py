@@ -70,7 +70,7 @@ def compiled(header: Path, *, anew: bool = False) -> Library:
                 library = _compile(header, compiler, entry, log=own.with_name(f"{own.name}.log"))
         except OSError as error:
             raise NativeEnvError(
-                f"{shown(header)} cannot be compiled in {own.parent}: {error.strerror}. Name another place: "
+                f"{shown(header)} cannot be compiled in {own.parent}: {error.strerror or error}. Name another place: "
                 "XDG_CACHE_HOME=..."
             ) from None
         if library is not None:
@@ -220,9 +220,12 @@ def _compile(header: Path, compiler: Sequence[str], entry: Path, log: Path) -> P
         made.chmod(0o600)
         sync(made)  # or a power cut could leave an empty library under its name
         record = {**_record(entry), library.name: _Made(_digest(made), includes)}
+        _make_way(library)
         made.replace(library)
     told = {name: asdict(each) for name, each in record.items()}
-    write_json(entry.with_name(f"{entry.name}.json"), told, mode=0o600)
+    path = entry.with_name(f"{entry.name}.json")
+    _make_way(path)
+    write_json(path, told, mode=0o600)
     return library
 
 
@@ -234,9 +237,18 @@ def _included(rule: str, header: Path) -> list[Path]:
     return [path for path in paths if path != header]
 
 
+def _make_way(path: Path) -> None:
+    """Removes what is not a file that this user can write. Its folder is the cache's own: nothing of value is lost."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    elif not is_private(path) or not os.access(path, os.R_OK | os.W_OK):
+        path.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """One at a time: others wait, and find what was made. A process that dies lets go."""
+    _make_way(path)
     with open_to_append(path) as file:
         with contextlib.suppress(OSError):  # a file system without locks: then some is made twice
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -65,8 +65,9 @@ def load_native(path: str | os.PathLike[str]) -> str:
     except _UnusableError:
         if is_new:
             raise
-    with _lock:  # the library in the cache may be to blame, and not the header
-        return _known(source, _compiled(source, anew=True).path)
+    library = _compiled(source, anew=True).path  # the one in the cache may be to blame, and not the header
+    with _lock:
+        return _known(source, library)
 
 
 class _UnusableError(NativeEnvError):
@@ -141,13 +142,14 @@ def _known(source: Path, library: Path) -> str:
     for id_, loaded in _loaded.items():
         if loaded == _Loaded(source, library) and library != source:
             return id_
-    if library == source:
-        _check_unchanged(library)
+    digest = _digest_unless_changed(library) if library == source else None
     told = shlex.quote(shown(source))
     try:
         id_ = _core.describe_library(str(library), told)["id"]
     except ValueError as error:
         raise _UnusableError(_refusal(source, str(error).replace(str(library), shown(source)))) from None
+    if digest is not None:
+        _opened[library] = digest
     _check_id(id_, source)
     _core.add_library(str(library), told)
     _loaded[id_] = _Loaded(source, library)
@@ -157,13 +159,14 @@ def _known(source: Path, library: Path) -> str:
     return id_
 
 
-def _check_unchanged(library: Path) -> None:
+def _digest_unless_changed(library: Path) -> str:
     digest = hashlib.sha256(_content(library)).hexdigest()
-    if _opened.setdefault(library, digest) != digest:
+    if _opened.get(library, digest) != digest:
         raise NativeEnvError(
             f"{shown(library)} is another library than the one that was loaded before. Start Python again to have it, "
             "or load the header: that can be done again and again."
         )
+    return digest
 
 
 def _refusal(source: Path, why: str) -> str:

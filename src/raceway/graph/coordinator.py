@@ -18,6 +18,7 @@ from raceway.graph.scheduler import Scheduler
 from raceway.graph.settings import Settings
 from raceway.graph.snapshot import Snapshot, assemble
 from raceway.graph.summary import HostReport
+from raceway.messages import MOST_TRACEBACK, words_of
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,7 @@ def as_error(failure: Failure) -> BaseException:
     if not failure.where or isinstance(failure.error, KeyboardInterrupt):
         return failure.error
     when = "at startup" if failure.round is None else f"in round {failure.round}"
-    what = f"{type(failure.error).__name__}: {failure.error}"
-    error = ReactionError(f"{failure.where} failed {when}: {what}")
+    error = ReactionError(f"{failure.where} failed {when}: {words_of(failure.error, MOST_TRACEBACK)}")
     error.__cause__ = failure.error
     return error
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import traceback
 from collections.abc import Mapping
 
 from raceway.graph.host import Caller, Host
@@ -12,6 +11,7 @@ from raceway.graph.node import Node
 from raceway.graph.summary import HostReport, report_of
 from raceway.graph.trace import Events, Recorder
 from raceway.graph.values import Plain, copy_plain
+from raceway.messages import traceback_of
 
 GRACE_S = 5.0
 """How long a failed run waits for reactions that are still at work."""
@@ -100,6 +100,6 @@ class Team:
         for name, reaction in node.moments("shutdown"):
             try:
                 reaction()
-            except BaseException:
-                troubles.append(f"{node.name}.{name} failed at shutdown:\n{traceback.format_exc()}")
+            except BaseException as error:
+                troubles.append(f"{node.name}.{name} failed at shutdown:\n{traceback_of(error)}")
         return troubles

@@ -7,7 +7,6 @@ import pickle
 import signal
 import sys
 import time
-import traceback
 from typing import Any
 
 from raceway._core import Exchange, die_with_parent
@@ -20,6 +19,7 @@ from raceway.graph.summary import HostReport
 from raceway.graph.team import GRACE_S, StartupError, Team
 from raceway.graph.wiring import wire
 from raceway.local_code import adopt_imports
+from raceway.messages import portable, traceback_of
 
 
 class RemoteReporter:
@@ -50,12 +50,7 @@ class RemoteReporter:
         self._report("finished", self._post.exchange.host, report)
 
     def failed(self, where: str, round_: int | None, error: BaseException) -> None:
-        text = "".join(traceback.format_exception(error))
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:
-            error = RuntimeError(f"{type(error).__name__}: {error}")
-        self._report("failed", where, round_, error, text, self._post.exchange.host)
+        self._report("failed", where, round_, portable(error), traceback_of(error), self._post.exchange.host)
 
 
 def main() -> None:

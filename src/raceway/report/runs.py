@@ -25,6 +25,8 @@ RunsLike: TypeAlias = "str | os.PathLike[str] | Any | Iterable[Any] | Mapping[st
 
 SECONDS = "time/seconds"
 _METRICS = "metrics.jsonl"
+_MOST_SEARCHED = 100_000
+"""Folders that are searched for runs, so that naming / by mistake does not search the whole disk."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,11 @@ def _folders(path: str) -> list[Path]:
 
 def _inside(place: str) -> list[Path]:
     found = []
-    for folder, below, files in os.walk(place):
+    for searched, (folder, below, files) in enumerate(os.walk(place)):
+        if searched == _MOST_SEARCHED:
+            raise RunFolderError(
+                f"{place} has more than {_MOST_SEARCHED:,} folders in it. Name the one that the runs are in."
+            )
         if "config.json" in files:
             found.append(Path(folder))
             below.clear()

@@ -119,7 +119,6 @@ INTERRUPTED = """
     import raceway
     from raceway.errors import EnvError
     from tests.envs.python.odd import Interrupting
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background has it ignored
 
     def made(**given):
         numbers = [{"number": env} for env in range(4)]

@@ -170,7 +170,6 @@ def test_a_step_that_is_slow_but_not_too_slow_is_waited_for() -> None:
 WITH_POOL = """
     import os, signal, sys, threading, time
     from tests.envs.python.faulty import Faulty, actions, fault, faulty
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background has it ignored
     context = faulty()
     pool = context.__enter__()
     pool.reset()

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import pickle
 
-from raceway.envs.python.stage import MAKING, MOST_TRACEBACK, Fault
+from raceway.envs.python.stage import MAKING, Fault
 from raceway.errors import EnvError, UserError
-from raceway.messages import traceback_of, words_of
-
-_MOST_BYTES = 1 << 20
-"""Length limit for an exception that is sent unchanged."""
+from raceway.messages import portable, traceback_of, words_of
 
 
 def env_error(name: str, fault: Fault, worker: int | None = None, pid: int = 0) -> UserError:
@@ -63,15 +59,10 @@ def hung_error(name: str, worker: int, pid: int, at: int | None, timeout: float,
 
 def sendable(error: BaseException, worker: int) -> Exception:
     """Itself, if another process can make it again from what is sent; else its words. Its traceback is a note."""
-    try:
-        pickled = pickle.dumps(error)
-        again = pickle.loads(pickled) if len(pickled) <= _MOST_BYTES else None
-        is_whole = isinstance(error, Exception) and type(again) is type(error) and str(again) == str(error)
-    except Exception:
-        is_whole = False
-    sent = again if is_whole else RuntimeError(words_of(error))
-    assert isinstance(sent, Exception)
-    text = traceback_of(error, MOST_TRACEBACK)
+    sent = portable(error)
+    if not isinstance(sent, Exception):  # such as SystemExit, which would end the caller
+        sent = RuntimeError(words_of(error))
+    text = traceback_of(error)
     sent.add_note(f"In worker {worker} (process {os.getpid()}):\n{_indented(text)}")
     return sent
 

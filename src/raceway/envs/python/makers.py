@@ -260,7 +260,7 @@ def find_named(target: str, purpose: str) -> Any:
         ) from None
     for part in path.split("."):
         if not hasattr(found, part):
-            names = [name for name in vars(found) if not name.startswith("_")]
+            names = [name for name in dir(found) if not name.startswith("_")]
             raise SettingError(f"Module {module_name!r} has no {path!r}.{did_you_mean(part, names)}")
         found = getattr(found, part)
     return found

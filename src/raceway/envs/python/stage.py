@@ -31,8 +31,6 @@ _MOST_IN_A_ROW = 10
 MAKING = "making it"
 """What a fault was in the middle of."""
 _DONE = {"reset": "reset", "step": "stepped"}
-MOST_TRACEBACK = 20_000
-"""Characters that are kept of one."""
 
 
 @dataclass(frozen=True)
@@ -358,7 +356,7 @@ def _own(observation: Any) -> Any:
 
 def fault_of(env: int, doing: str, step: int, error: BaseException) -> Fault:
     # What was made to be told, and never raised, has no traceback.
-    text = "" if error.__traceback__ is None else traceback_of(error, MOST_TRACEBACK)
+    text = "" if error.__traceback__ is None else traceback_of(error)
     return Fault(env, doing, step, words_of(error), text, _refusal(env, doing, error))
 
 
