@@ -23,7 +23,7 @@ MOST_LOG = 1 << 28
 """Bytes of a log that is read. A run writes about a thousand rows, less than a megabyte."""
 _MOST_LINE = 1 << 20
 _DEEPEST = 50
-"""Objects within objects in JSON, so that going through them does not run out of stack."""
+"""Objects within objects in JSON or TOML."""
 
 
 def read_whole(path: Path, most: int, last: int | None = None) -> bytes:
@@ -67,12 +67,17 @@ def parse_json(content: bytes, path: Path) -> Any:
         value = json.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise RunFolderError(f"{path} is damaged: {printable(str(error))}.") from None
+    check_depth(value, path)
+    return value
+
+
+def check_depth(value: Any, path: Path) -> None:
+    """Refuses values nested so deep that going through them could run out of stack."""
     level, depth = [value], 0
     while level := [part for each in level if isinstance(each, (dict, list)) for part in _parts(each)]:
         depth += 1
         if depth > _DEEPEST:
             raise RunFolderError(f"{path} is damaged: its values are nested more than {_DEEPEST} deep.")
-    return value
 
 
 def _parts(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
@@ -168,7 +173,9 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o666) -> None:
                 file.flush()
                 os.fsync(handle)
             os.replace(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, OSError):
+                error.filename = os.fspath(path)  # not the name aside
             with suppress(OSError):
                 os.unlink(aside, dir_fd=folder)
             raise

@@ -1,4 +1,4 @@
-"""Names that are nearly right."""
+"""Names of environments and settings, and those that are nearly right."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ LONGEST_NAME = 200
 """Characters. Comparing takes time that grows with their square, and nothing of ours is as long."""
 LONGEST_ENV = 4096
 """Characters of an environment's name, which may be a path."""
+NOT_IN_RESULTS = ("log", "checkpoint", "num_workers", "on_error", "worker_timeout")
+"""Settings, and groups of settings, that do not show in the results of a run."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

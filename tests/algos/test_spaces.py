@@ -9,12 +9,11 @@ from gymnasium import spaces
 
 from raceway.algos.spaces import (
     action_parts,
-    actions_agree,
+    different_spaces,
     environment_actions,
     flatten,
     flattened_images,
     observation_leaves,
-    observations_agree,
     unflatten,
 )
 
@@ -104,17 +103,21 @@ def test_images_that_are_flattened_are_told(space: spaces.Space, notes: list[str
         assert text.endswith("--network.kind mlp")
 
 
-def test_spaces_agree_if_a_network_cannot_tell_them_apart():
-    assert observations_agree(NESTED, NESTED)
-    assert observations_agree(spaces.Box(-1, 1, (3,)), spaces.Box(-9, 9, (3,), np.float64))
-    assert not observations_agree(spaces.Box(-1, 1, (3,)), spaces.Box(-1, 1, (4,)))
-    assert not observations_agree(spaces.Box(0, 255, (3,), np.uint8), spaces.Box(0, 255, (3,)))
+def test_spaces_differ_if_a_network_can_tell_them_apart():
+    def differ(one: spaces.Space, other: spaces.Space) -> list[str]:
+        return [name for name, *_ in different_spaces((one, one), (other, other))]
+
+    unit, text = spaces.Box(-1, 1, (3,)), spaces.Text(5)
     starts = [spaces.MultiDiscrete([2, 3], start=start) for start in ([0, 0], [0, 0], [1, 0])]
-    assert observations_agree(starts[0], starts[1])
-    assert not observations_agree(starts[0], starts[2])
-    assert actions_agree(spaces.Box(-1, 1, (3,)), spaces.Box(-2, 2, (3,)))
-    assert not actions_agree(spaces.Discrete(2), spaces.Discrete(3))
-    assert not actions_agree(spaces.Discrete(2), spaces.MultiBinary(2))
+    assert "observation" not in differ(NESTED, NESTED)
+    assert differ(unit, spaces.Box(-9, 9, (3,), np.float64)) == []
+    assert differ(unit, spaces.Box(-1, 1, (4,))) == ["observation", "action"]
+    assert "observation" in differ(spaces.Box(0, 255, (3,), np.uint8), spaces.Box(0, 255, (3,)))
+    assert "observation" not in differ(starts[0], starts[1])
+    assert "observation" in differ(starts[0], starts[2])
+    assert "action" in differ(spaces.Discrete(2), spaces.Discrete(3))
+    assert "action" in differ(spaces.Discrete(2), spaces.MultiBinary(2))
+    assert differ(text, text) == differ(unit, text) == ["observation", "action"], "no policy can have it"
 
 
 @pytest.mark.parametrize("shape", [(24, 30, 3), (84, 20, 4), (8, 8)])

@@ -110,3 +110,16 @@ def test_a_module_that_only_a_folder_names_is_not_imported(run: Path, tmp_path: 
         done = raceway(tmp_path, verb[0], "run", *verb[1:])
         assert done.returncode == 2, done.stderr
     assert ran(tmp_path) == []
+
+
+@pytest.mark.parametrize("module", [False, True], ids=["command", "python -m"])
+def test_a_current_folder_that_was_deleted_is_no_obstacle(tmp_path: Path, module: bool) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = [sys.executable, "-m", "raceway.cli"] if module else [str(Path(sys.executable).with_name("raceway"))]
+    script = "import os, shutil, sys; shutil.rmtree(os.getcwd()); os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *command, "list", "algos"], cwd=gone, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ppo" in done.stdout

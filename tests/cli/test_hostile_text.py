@@ -92,3 +92,20 @@ def test_a_plot_obeys_the_matplotlibrc_that_the_user_names(tmp_path: Path) -> No
     environment = {**os.environ, "MATPLOTLIBRC": "mine"}
     subprocess.run([*COMMAND, "plot", "run", "--out", "a.svg"], cwd=tmp_path, env=environment, check=True)
     assert "#123456" in (tmp_path / "a.svg").read_text()
+
+
+def test_a_finished_run_shows_no_escapes_of_its_outcome_and_quotes_what_is_to_be_pasted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = ["--log.directory", str(tmp_path), "--log.name", "run"]
+    small = "--no-preset --num-envs 4 --n-steps 8 --total-steps 64 --batch-size 16 --evaluation.no-enabled"
+    assert main(["train", "Pendulum-v1", *small.split(), *log]) == 0
+    capsys.readouterr()
+    run = tmp_path / "Pendulum-v1/run"
+    told = json.loads((run / "outcome.json").read_text())
+    told |= {"stopped": f"stopped{ESCAPE}", "env_args": {"g; touch harm #": 1.0}}
+    (run / "outcome.json").write_text(json.dumps(told))
+    assert main(["resume", str(run)]) == 0
+    text = said(capsys)
+    assert "stopped?]0;title??[2J" in text
+    assert "'--env.g; touch harm #' 1.0" in text

@@ -26,11 +26,13 @@ from raceway.files import cut, open_to_append, write_json
 from raceway.report.metrics import MetricsLog
 from raceway.report.video import write_video
 from raceway.training.checkpoints import Checkpoints, lock
+from raceway.training.config import TrainConfig
 from raceway.training.dump import write_dump
 from raceway.training.environments import EnvSource
 from raceway.training.evaluation import Evaluation
 from raceway.training.folder import RunFolder
 from raceway.training.policy_files import Best, PolicyFile
+from raceway.training.resolve import resolve
 from raceway.training.resuming import rewind
 from raceway.training.run import _set_up
 from raceway.training.trust import check_code, remember_code
@@ -61,14 +63,23 @@ def try_settings(run: Path, scratch: Path, rng: random.Random) -> str:
     folder = scratch / "run"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(config))
-    try:
-        found = RunFolder.open(folder).read_config()
-        if ":" not in found.env:  # code is not run without being asked for
-            _set_up(found, EnvSource(found.env, found.env_args), None)
-    except UserError as error:
-        return f"{changes}: a long message" if len(str(error)) > _LONGEST_MESSAGE else ""
-    except Exception as error:
-        return f"{changes}: {type(error).__name__}: {str(error)[:200]}"
+
+    def as_run() -> TrainConfig:
+        return RunFolder.open(folder).read_config()
+
+    def as_file() -> TrainConfig:
+        return resolve(None, folder / "config.json")
+
+    for read in (as_run, as_file):
+        try:
+            found = read()
+            if ":" not in found.env:  # code is not run without being asked for
+                _set_up(found, EnvSource(found.env, found.env_args), None)
+        except UserError as error:
+            if len(str(error)) > _LONGEST_MESSAGE:
+                return f"{changes}: a long message"
+        except Exception as error:
+            return f"{changes}: {read.__name__}: {type(error).__name__}: {str(error)[:200]}"
     return ""
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
 import raceway
+from raceway.callbacks import Curriculum
 from raceway.cli import main
 from raceway.errors import SettingError, UserError
 from raceway.graph import Program, ReactionError
@@ -172,3 +174,56 @@ def test_episodes_and_seeds_of_eval_and_play_have_a_range(verb: Any, value: int)
 def test_more_seeds_than_anybody_trains_are_refused() -> None:
     with pytest.raises(SettingError, match="seeds=4611686018427387904: give how many, from 1 to 10,000"):
         raceway.train_seeds("CartPole-v1", seeds=2**62)
+
+
+@pytest.mark.parametrize(
+    "given", [{"episodes": "3"}, {"episodes": None}, {"seed": 1.5}, {"num_envs": "x"}, {"num_envs": 0}]
+)
+def test_what_is_no_number_of_episodes_or_environments_is_told(given: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match=rf"{next(iter(given))}=.* is (not a whole number|out of range)"):
+        raceway.evaluate("nowhere", **given)
+
+
+class Untrainable(gymnasium.Env[Any, Any]):
+    """Spaces that no algorithm takes, as asked for."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, what: str = "text") -> None:
+        texts, numbers = gymnasium.spaces.Text(5), gymnasium.spaces.Box(-1, 1, (2,))
+        self.what = what
+        self.observation_space = texts if what == "text" else numbers
+        if what in ("actions", "masks"):
+            self.action_space = gymnasium.spaces.Dict({"a": gymnasium.spaces.Discrete(2)})  # type: ignore[assignment]
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        infos = {"action_mask": np.ones(2, bool)} if self.what == "masks" else {}
+        return ("" if self.what == "text" else np.zeros(2, np.float32)), infos
+
+    def step(self, action: Any) -> Any:
+        return self.reset()[0], 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("what", ["text", "actions", "masks"])
+def test_spaces_that_cannot_be_trained_with_are_one_message(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", f"{__name__}:Untrainable", "--env.what", what, "--lane", "inline"]) == 2
+    said = capsys.readouterr().err
+    assert "Text" in said if what == "text" else "Dict" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_level_that_cannot_be_trained_with_is_told(tmp_path: Path) -> None:
+    curriculum = Curriculum([{"what": "fine"}, {"what": "text"}], threshold=1.0, by="training")
+    with pytest.raises(SettingError, match=r"which changes the observation space from Box.* to Text"):
+        raceway.train(
+            Untrainable,
+            env_args={"what": "fine"},
+            callbacks=[curriculum],
+            lane="inline",
+            log={"directory": str(tmp_path)},
+        )

@@ -49,6 +49,27 @@ def test_a_command_where_names_do_and_else_the_call(settings: TrainConfig, said:
     assert how_to("play", RUN, settings) == said
 
 
+@pytest.mark.parametrize("hostile", ["x; touch harm #", "$(touch harm)", "a b", "it's"])
+def test_what_a_folder_says_is_quoted_in_a_command(hostile: str) -> None:
+    """People paste it."""
+    settings = config("CartPole-v1", f"mine:{hostile}")
+    command = how_to("play", RUN, settings, env_args={hostile: hostile}, option=hostile)
+    assert shlex.split(command) == [
+        *("raceway", "play", "runs/x", "--network", f"mine:{hostile}", "--option", hostile),
+        *(f"--env.{hostile}", repr(hostile)),
+    ]
+    call = how_to("play", RUN, config(f"__main__:{hostile}"))
+    assert call == 'raceway.play("runs/x", env=...)'
+
+
+def test_a_header_in_a_folder_with_a_space_can_be_pasted(tmp_path: Path) -> None:
+    header = tmp_path / "my envs/task.hpp"
+    header.parent.mkdir()
+    header.touch()
+    command = how_to("play", RUN, config("CartPole-v1"), env=str(header))
+    assert shlex.split(command) == ["raceway", "play", "runs/x", "--env", str(header)]
+
+
 LEVEL = {"size": 5, "g": -1.5, "kind": "easy", "flag": "no", "text": "it's", "shape": (1, 2)}
 
 

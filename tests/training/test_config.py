@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raceway.algos.configs import PPOConfig
+from raceway.cli import main
 from raceway.errors import SettingError, UserError
 from raceway.training.config import ALGORITHMS, EvaluationConfig, TrainConfig
+from raceway.training.environments import name_of
 from raceway.training.presets import preset_for
-from raceway.training.resolve import GROUPS, name_of, resolve
+from raceway.training.resolve import GROUPS, resolve
 from raceway.training.settings import paths_of
 
 
@@ -302,3 +304,45 @@ def test_a_file_may_have_settings_for_every_algorithm_and_a_run_keeps_its_own(tm
     assert set(kept) & set(ALGORITHMS) == {"a2c"}
     assert TrainConfig.from_dict(kept) == config
     assert resolve("FrozenLake-v1", file).ppo.gamma == 0.7
+
+
+DEEP = "[" * 800 + "]" * 800
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"env": ["x"]}', "env=['x'] is not a text"),
+        ('{"algo": ["ppo"]}', "No algorithm ['ppo']"),
+        ('{"algo": {"ppo": 1}}', "No algorithm {'ppo': 1}"),
+        ('{"ppo": {"schedule": ["x"]}}', "ppo.lr_schedule=['x'] is not one of"),
+        ('{"ppo": {"n_steps": "eight", "num_minibatches": 4}}', "ppo.n_steps='eight' is not a whole number"),
+        ('{"num_envs": "eight", "ppo": {"num_minibatches": 4}}', "num_envs='eight' is not a whole number"),
+        ('{"ppo": {"num_minibatches": "abc"}}', "num_minibatches='abc' is not a whole number"),
+        ('{"ppo": {"num_minibatches": null}}', "num_minibatches=None is not a whole number"),
+        ('{"ppo": {"anneal_lr": "maybe"}}', "'maybe' is not a flag"),
+        (f'{{"env_args": {{"a": {DEEP}}}}}', "nested more than 50 deep"),
+        (f'{{"env_args": {DEEP}}}', "nested more than 50 deep"),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_a_malformed_file_is_one_message(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.json").write_text(text)
+    env = [] if '"env"' in text else ["CartPole-v1"]
+    assert main(["train", *env, "--config", str(tmp_path / "mine.json")]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert "Traceback" not in told
+
+
+def test_a_deep_toml_file_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(f"env_args = {{a = {'[' * 80}{']' * 80}}}")
+    with pytest.raises(SettingError, match="nested more than 50 deep"):
+        resolve("CartPole-v1", tmp_path / "mine.toml")
+
+
+def test_an_alias_with_a_wrong_value_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "CartPole-v1", "--num-minibatches", "abc"]) == 2
+    assert "num_minibatches='abc' is not a whole number" in capsys.readouterr().err

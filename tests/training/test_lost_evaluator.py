@@ -97,7 +97,8 @@ def train(
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     run, said, _ = train(tmp_path_factory.mktemp("undisturbed"), Watched, lambda said: True)
-    assert "its evaluator" not in said
+    assert AGAIN not in said
+    assert LEFT_OUT not in said
     return run.digest
 
 

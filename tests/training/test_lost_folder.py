@@ -7,9 +7,7 @@ import json
 import os
 import resource
 import shutil
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from raceway.training.checkpoints import Checkpoints
 from raceway.training.evaluation import Evaluation
 from raceway.training.folder import RunFolder
 from raceway.training.rescue import Rescue
+from tests.training.full_disks import files_of_at_most
 from tests.training.small_runs import SMALL
 
 pytestmark = pytest.mark.usefixtures("compiled_without_optimizing")
@@ -154,19 +153,6 @@ def test_a_folder_is_looked_at_once_a_second(tmp_path: Path, monkeypatch: pytest
 # --- folders that stay, and cannot be written
 
 
-@contextmanager
-def small_files(num_bytes: int) -> Iterator[None]:
-    """No file of this process may become larger: what a full disk is like, for those who may not mount one."""
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, ignored)
-
-
 class OnceSaved(At):
     """Does it when there is a checkpoint, however long that takes."""
 
@@ -186,7 +172,10 @@ def test_a_full_disk_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixtur
         limit = (path / "chain.jsonl").stat().st_size + 10
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 
-    with small_files(resource.RLIM_INFINITY), pytest.raises(RunFolderError, match="cannot be written: File too large"):
+    with (
+        files_of_at_most(resource.RLIM_INFINITY),
+        pytest.raises(RunFolderError, match="cannot be written: File too large"),
+    ):
         train(tmp_path, lambda path: None, callbacks=[OnceSaved(path, fill)], total_steps=10_000_000)
     said = capsys.readouterr().out
     assert "go on       raceway.resume(" in said

@@ -40,6 +40,7 @@ from raceway.training.ending import Ending
 from raceway.training.evaluation import Evaluation
 from raceway.training.policy_files import Best, PolicyFile, read_policy
 from raceway.training.recent import RecentEpisodes
+from tests.training.interrupting import StopAt
 
 pytestmark = pytest.mark.usefixtures("compiled_without_optimizing")
 
@@ -288,6 +289,17 @@ def test_a_run_that_stopped_goes_on_to_another_return(tmp_path: Path) -> None:
     short = longer.steps + 4 * 8 * 10
     assert raceway.resume(first.directory, stop_at_return=None, total_steps=short).stopped == ""
     assert json.loads((first.directory / "config.json").read_text())["stop_at_return"] is None
+
+
+def test_why_a_run_stopped_is_told_right_after_an_interruption(tmp_path: Path) -> None:
+    """Its checkpoints have the return that it stopped at first, which is not why it stops now."""
+    first = train(tmp_path, stop_at_return=25, callbacks=[StopAt(-1)], checkpoint={"interval_s": 0.01}, **LONG)
+    assert "reached stop_at_return=25" in first.stopped
+    with pytest.raises(KeyboardInterrupt):
+        raceway.resume(first.directory, stop_at_return=35, callbacks=[StopAt(first.steps // 32 + 5)])
+    ended = raceway.resume(first.directory, callbacks=[StopAt(-1)])
+    assert ended.steps > first.steps + 5 * 32
+    assert "reached stop_at_return=35" in ended.stopped
 
 
 def test_the_command_says_that_it_stopped_and_is_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -121,7 +121,7 @@ def test_a_run_that_is_resumed_with_something_else_stays_as_it_was(of_network: R
     before = (of_network.directory / "config.json").read_bytes()
     for given, network in ((f"{MODULE}:Drawn", lambda: None), ("CartPole-v1", PAIR)):
         with pytest.raises((SettingError, RunFolderError), match=r"is not a pair|does not fit"):
-            raceway.resume(of_network.directory, env=given, network=network, total_steps=640)
+            raceway.resume(of_network.directory, env=given, network=network, total_steps=640, anyway=True)
     assert (of_network.directory / "config.json").read_bytes() == before
     assert (of_network.directory / "outcome.json").exists()
 

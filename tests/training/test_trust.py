@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import stat
+import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -190,3 +193,34 @@ def test_the_network_of_a_folder_is_not_remembered_with_its_environment(here: Pa
     config = resolve("my_task_of_trust:MyTask", **{"network.custom": "my_task_of_trust:pair"})
     remember_code(config, with_network=False)
     assert len(list(cache.iterdir())) == 1
+
+
+def test_code_that_cannot_be_read_is_not_trusted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would notice that it has changed."""
+    monkeypatch.setattr("raceway.training.trust._MOST_CODE", 100)
+    (here / "my_task_of_trust.py").write_text(TASK + "#" * 100)
+    remember_code(config_of())
+    assert not is_trusted(config_of())
+
+
+def test_code_in_an_archive_is_trusted_by_what_is_in_that(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = here / "code.zip"
+
+    def write(text: str) -> None:
+        with zipfile.ZipFile(archive, "w") as file:
+            file.writestr("task_in_archive.py", text)
+        importlib.invalidate_caches()
+
+    write(TASK)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(archive)])
+    config = config_of("task_in_archive:MyTask")
+    remember_code(config)
+    assert is_trusted(config)
+    write("import os\n" + TASK)
+    assert not is_trusted(config)
+
+
+def test_built_in_modules_have_no_file_and_are_remembered(here: Path) -> None:
+    config = config_of("math:sqrt")
+    remember_code(config)
+    assert is_trusted(config)

@@ -16,7 +16,26 @@ def _same(value: Any, given: Mapping[str, Any]) -> Any:
     return value
 
 
+def _if_on(true: Any, false: Any) -> Conversion:
+    """A flag as one of two values; of the first, what it is may depend on other settings."""
+
+    def convert(on: Any, given: Mapping[str, Any]) -> Any:
+        if not isinstance(on, bool):
+            raise ValueError(f"{quoted(on)} is not a flag. Use true or false.")
+        return (true(given) if callable(true) else true) if on else false
+
+    return convert
+
+
+def _lr_schedule(name: Any, given: Mapping[str, Any]) -> Any:
+    return {"fixed": "constant", "adaptive": "adaptive_kl"}.get(name, name) if isinstance(name, str) else name
+
+
 def _batch_size(num_minibatches: Any, given: Mapping[str, Any]) -> int:
+    if isinstance(num_minibatches, float) and num_minibatches.is_integer():
+        num_minibatches = int(num_minibatches)
+    if isinstance(num_minibatches, bool) or not isinstance(num_minibatches, int):
+        raise ValueError(f"num_minibatches={quoted(num_minibatches)} is not a whole number.")
     missing = [name for name in ("n_steps", "num_envs") if name not in given]
     if missing:
         raise ValueError(
@@ -29,7 +48,7 @@ def _batch_size(num_minibatches: Any, given: Mapping[str, Any]) -> int:
             f"A round of n_steps={given['n_steps']} x num_envs={given['num_envs']} = {rows} rows cannot be split into "
             f"num_minibatches={num_minibatches} equal parts. Use {divisors_in_words(rows, num_minibatches)}."
         )
-    return rows // int(num_minibatches)
+    return rows // num_minibatches
 
 
 ALIASES: Mapping[str, tuple[str, Conversion]] = {
@@ -40,8 +59,8 @@ ALIASES: Mapping[str, tuple[str, Conversion]] = {
     "minibatch_size": ("batch_size", _same),
     "clip_coef": ("clip_range", _same),
     "norm_adv": ("normalize_advantage", _same),
-    "clip_vloss": ("clip_range_vf", lambda on, given: given.get("clip_range", 0.2) if on else None),
-    "anneal_lr": ("lr_schedule", lambda on, given: "linear" if on else "constant"),
+    "clip_vloss": ("clip_range_vf", _if_on(lambda given: given.get("clip_range", 0.2), None)),
+    "anneal_lr": ("lr_schedule", _if_on("linear", "constant")),
     # RLlib, rsl_rl, Brax, Tianshou and the paper
     "lr": ("learning_rate", _same),
     "lambda_": ("gae_lambda", _same),
@@ -62,7 +81,7 @@ ALIASES: Mapping[str, tuple[str, Conversion]] = {
     "baseline_cost": ("vf_coef", _same),
     "vtrace_clip_rho_threshold": ("rho_bar", _same),
     "clip_rho_threshold": ("rho_bar", _same),
-    "use_rms_prop": ("optimizer", lambda on, given: "rmsprop" if on else "adam"),
+    "use_rms_prop": ("optimizer", _if_on("rmsprop", "adam")),
     "num_learning_epochs": ("n_epochs", _same),
     "num_epochs": ("n_epochs", _same),
     "num_sgd_iter": ("n_epochs", _same),
@@ -73,9 +92,15 @@ ALIASES: Mapping[str, tuple[str, Conversion]] = {
     "norm_obs": ("normalize_observations", _same),
     "norm_reward": ("normalize_rewards", _same),
     "normalize_reward": ("normalize_rewards", _same),
-    "schedule": ("lr_schedule", lambda name, given: {"fixed": "constant", "adaptive": "adaptive_kl"}.get(name, name)),
+    "schedule": ("lr_schedule", _lr_schedule),
 }
 """Other libraries' names: the field that each means, and how its value is turned into the field's."""
+
+
+def renamed(name: str) -> str:
+    """Our name of a hyperparameter that others only call otherwise; one whose value is converted keeps its name."""
+    field, convert = ALIASES.get(name, (name, _same))
+    return field if convert is _same else name
 
 
 def resolve_names(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -96,19 +96,33 @@ def _can_be_resized(space: Space) -> bool:
     return is_image and bool((space.low == 0).all() and (space.high == 255).all())  # type: ignore[attr-defined]
 
 
-def observations_agree(one: Space, other: Space) -> bool:
-    """Whether a network reads observations of both in the same way. The bounds of a Box may differ."""
-    return _parts_of(one) == _parts_of(other)
+def different_spaces(
+    ones: tuple[Space, Space], others: tuple[Space, Space]
+) -> Iterator[tuple[Literal["observation", "action"], Space, Space]]:
+    """Yields those of two pairs (observation, action) between which no policy can be carried over, and their names.
+
+    The bounds of a Box may differ. A space that no policy can have differs from all.
+    """
+    if not _agree(_observation_parts, ones[0], others[0]):
+        yield "observation", ones[0], others[0]
+    if not _agree(_action_parts, ones[1], others[1]):
+        yield "action", ones[1], others[1]
 
 
-def _parts_of(space: Space) -> list[Any]:
+def _agree(parts: Callable[[Space], Any], one: Space, other: Space) -> bool:
+    try:
+        return bool(parts(one) == parts(other))
+    except ValueError:
+        return False
+
+
+def _observation_parts(space: Space) -> list[Any]:
     leaves = observation_leaves(space)
     return [(leaf.path, leaf.kind, leaf.shape, leaf.nvec, np.asarray(leaf.start).tolist()) for leaf in leaves]
 
 
-def actions_agree(one: Space, other: Space) -> bool:
-    """Whether a policy draws actions of both from the same distributions. The bounds of a Box may differ."""
-    return action_parts(one) == action_parts(other) and one.shape == other.shape
+def _action_parts(space: Space) -> Any:
+    return action_parts(space), space.shape
 
 
 def flatten(space: Space, tree: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import IO, Protocol
 
+from raceway.messages import plain
 from raceway.report.status import Status, line_of
 
 __all__ = ["Console", "Status"]
@@ -20,7 +21,10 @@ _LABEL = 12
 
 
 class Console:
-    """Shows the newest status. Any thread may call any method."""
+    """Shows the newest status. Any thread may call any method.
+
+    Control characters are replaced: what is said may come from a file that somebody else wrote.
+    """
 
     def __init__(
         self,
@@ -33,7 +37,7 @@ class Console:
     ) -> None:
         self._lock = threading.Lock()
         self._is_open = False
-        self._face = _face(title, subtitle, interval_s, quiet, sys.stdout if file is None else file)
+        self._face = _face(plain(title), plain(subtitle), interval_s, quiet, sys.stdout if file is None else file)
 
     def start(self) -> None:
         """Begins to show; until the first status, that there is none yet."""
@@ -53,12 +57,12 @@ class Console:
         """A line that stays, such as where a video went."""
         with self._lock:
             if self._is_open:
-                self._face.note(text)
+                self._face.note(plain(text))
 
     def trouble(self, text: str) -> None:
         """A line that must be seen: on standard error, where nothing else is said."""
         if isinstance(self._face, _Silence):
-            print(f"raceway: {text}", file=sys.stderr, flush=True)
+            print(f"raceway: {plain(text)}", file=sys.stderr, flush=True)
         else:
             self.note(text)
 
@@ -83,8 +87,8 @@ class Console:
 
 def _lines_of(summary: Mapping[str, str] | str) -> list[str]:
     if isinstance(summary, str):
-        return summary.splitlines()
-    return [f"{name:<{_LABEL}}{value}" for name, value in summary.items()]
+        return plain(summary).splitlines()
+    return [plain(f"{name:<{_LABEL}}{value}") for name, value in summary.items()]
 
 
 class _Face(Protocol):

@@ -10,12 +10,13 @@ from typing import Any
 
 from raceway.errors import RunFolderError
 from raceway.messages import printable
+from raceway.names import NOT_IN_RESULTS
 from raceway.report.runs import LoggedRun, RunsLike, describe, find_runs
 
 _HEADLINE = ("algo", "schedule")
 """Told by their bare values, and of all groups if of any."""
-_CANNOT_CHANGE_RESULTS = ("seed", "num_workers", "preset")
-_CANNOT_CHANGE_RESULTS_GROUPS = ("log", "evaluation", "checkpoint", "checkpoints")
+_CANNOT_CHANGE_RESULTS = (*NOT_IN_RESULTS, "seed", "preset", "evaluation", "checkpoints")
+"""Settings, and groups of settings."""
 _AT_MOST = 3
 """Settings in a label, unless more are needed to tell groups apart."""
 _DEFAULT = object()
@@ -60,11 +61,7 @@ def group_runs(runs: RunsLike) -> Groups:
 
 def _deciding(run: LoggedRun) -> dict[str, Any]:
     """The settings that results depend on, but for the seed."""
-    return {
-        path: value
-        for path, value in run.settings.items()
-        if path not in _CANNOT_CHANGE_RESULTS and path.partition(".")[0] not in _CANNOT_CHANGE_RESULTS_GROUPS
-    }
+    return {path: value for path, value in run.settings.items() if path.partition(".")[0] not in _CANNOT_CHANGE_RESULTS}
 
 
 def _without_repeats(members: Sequence[LoggedRun], notes: list[str]) -> list[LoggedRun]:

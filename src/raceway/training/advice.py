@@ -78,12 +78,12 @@ def _word(text: str) -> str:
     """A Python literal as a word of a command line. Strings that are plain names need no quotes there."""
     value = ast.literal_eval(text)
     is_name = isinstance(value, str) and value.isidentifier() and value.lower() not in WORDS
-    return shlex.quote(value if is_name else text)
+    return value if is_name else text
 
 
 def _option(name: str, value: Any) -> str:
     option = name if name.startswith("env.") else name.replace("_", "-")
-    return f"--{option}" + ("" if value is True else f" {value}")
+    return shlex.quote(f"--{option}") + ("" if value is True else f" {shlex.quote(str(value))}")
 
 
 def is_found_by_command(name: str) -> bool:
@@ -130,7 +130,7 @@ def _object(name: str) -> str:
     if name.endswith(" of them>"):
         return "[...]"
     if colon and names_callable(name):
-        return _ANY if "<" in rest else rest
+        return rest if all(part.isidentifier() for part in rest.split(".")) else _ANY
     return json.dumps(name) if re.search(r"-v\d+$", name) else _ANY
 
 

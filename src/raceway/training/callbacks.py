@@ -81,8 +81,8 @@ class Control:
         self.ent_coef = None if ent_coef is None else float(ent_coef)
         self.env_args = None if env_args is None else {str(name): env_args[name] for name in env_args}
         self.is_stopping = bool(state["is_stopping"])
-        self.stop_reason = str(state["stop_reason"])
-        self._is_stopped = bool(self.stop_reason) and not has_new_end
+        self.stop_reason = "" if has_new_end else str(state["stop_reason"])
+        self._is_stopped = bool(self.stop_reason)
 
 
 class Callback:

@@ -253,7 +253,7 @@ def savable(config: TrainConfig) -> TrainConfig:
 
 def check_algorithm(name: Any) -> None:
     """Refuses one that there is not."""
-    if name not in ALGORITHMS:
+    if not isinstance(name, str) or name not in ALGORITHMS:
         hint = "" if (instead := instead_of(str(name))) else did_you_mean(str(name), ALGORITHMS)
         there_are = f"There are: {', '.join(ALGORITHMS)} (raceway list algos)."
         raise SettingError(f"No algorithm {quoted(name)}.{hint} {there_are} {instead}".rstrip())
@@ -296,8 +296,12 @@ def _restored(value: Any) -> Any:
     return [_restored(each) for each in value] if isinstance(value, list) else value
 
 
-def check_trials(episodes: int, seed: int) -> None:
-    """Refuses numbers of episodes that nobody waits for, and seeds that no run has."""
+def check_trials(episodes: Any, seed: Any, num_envs: Any = None) -> None:
+    """Refuses numbers of episodes that nobody waits for, seeds that no run has, and what is no number."""
+    fitted("episodes", episodes, int)
+    fitted("seed", seed, int)
+    fitted("num_envs", num_envs, int | None)
+    _check_range("num_envs", num_envs, _MOST_OF["num_envs"])
     if not 1 <= episodes <= _MOST_EPISODES:
         raise SettingError(f"episodes={quoted(episodes)} is out of range. Use a number from 1 to {_MOST_EPISODES:,}.")
     if not 0 <= seed < 2**64:

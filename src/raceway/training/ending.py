@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from raceway.algos.rollout import Weights
@@ -62,8 +63,9 @@ class Ending:
             lines["policy"] = str(file.directory)
         except (OSError, UserError) as trouble:
             lines["policy"] = f"it could not be written: {trouble}"
-        if Checkpoints(folder.checkpoints, keep=1).are_there:
-            lines["go on"] = setup.how_to("resume", folder.path, has_callbacks=has_callbacks)
+        with suppress(OSError, UserError):  # the error that ended the run is the one to tell
+            if Checkpoints(folder.checkpoints, keep=1).are_there:
+                lines["go on"] = setup.how_to("resume", folder.path, has_callbacks=has_callbacks)
         report.console.finish(lines)
 
     def finish(self, outcome: Outcome) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -50,6 +51,11 @@ class EnvSource:
             return self.target.spec.id if self.target.spec else type(self.target.unwrapped).__name__
         one = self.target[0] if isinstance(self.target, Sequence) else self.target
         return getattr(one, "__name__", type(one).__name__)
+
+    @property
+    def full_name(self) -> str:
+        """Tells it from others as far as a name can: an id, `module:callable`, or the absolute path of a header."""
+        return user_native.source_of(name_of(self.target))
 
     @property
     def is_native(self) -> bool:
@@ -175,3 +181,28 @@ def env_seed(seed: int, purpose: str) -> int:
     Spread out, so that runs with neighbouring seeds hardly ever share one, and neither do training and evaluation.
     """
     return int(np.random.SeedSequence([seed, *purpose.encode()]).generate_state(1)[0]) % (1 << 30)
+
+
+def name_of(env: Any) -> str:
+    """An environment by a name that tells it: its id, or `module:callable`."""
+    if isinstance(env, str):
+        return env
+    if isinstance(env, (list, tuple)):  # which no name leads to
+        return f"{name_of(env[0])}<{len(env)} of them>" if env else "[]"
+    spec = getattr(env, "spec", None)
+    if spec is not None and hasattr(spec, "id"):
+        return str(spec.id)
+    return qualified_name(env) if callable(env) else type(env).__name__
+
+
+def qualified_name(thing: Any) -> str:
+    """`module:name`; if that does not lead to it, as for partials and what was decorated, `module:<name>`."""
+    if not hasattr(thing, "__qualname__"):
+        return f"{type(thing).__module__}:<{type(thing).__qualname__}>"
+    module, name = thing.__module__, thing.__qualname__
+    found: Any = sys.modules.get(module)
+    if module == "__main__" or found is None or "<" in name:  # in every process of a run it has the same name
+        return f"{module}:{name}"
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found is thing else f"{module}:<{name}>"

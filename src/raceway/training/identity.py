@@ -11,13 +11,13 @@ from typing import Any
 from raceway.envs.user_native import is_path
 from raceway.errors import RunFolderError
 from raceway.messages import printable, quoted
+from raceway.names import NOT_IN_RESULTS
 from raceway.training.config import TrainConfig, savable
 from raceway.training.environments import EnvSource
 
-MAY_CHANGE = ("log", "checkpoint", "num_workers", "on_error", "worker_timeout")
-"""Settings that do not show in the results."""
 _ALSO = ("total_steps", "stop_at_return", "evaluation")
-"""Neither do these in what was trained so far."""
+"""Settings that do not show in what was trained so far."""
+_RESUME = "Put the settings back, or begin another run; to go on nevertheless, resume it with --anyway."
 
 
 def identity_of(config: TrainConfig) -> dict[str, Any]:
@@ -37,13 +37,14 @@ def deciding_settings(config: TrainConfig) -> dict[str, Any]:
     """
     lane = "native" if EnvSource(config.env, lane=config.lane).is_native else "python"
     values = {**savable(config).to_dict(), "lane": lane}
-    return {name: value for name, value in values.items() if name not in MAY_CHANGE}
+    return {name: value for name, value in values.items() if name not in NOT_IN_RESULTS}
 
 
-def check_identity(what: Any, told: Any, config: TrainConfig, anyway: bool = False) -> list[str]:
+def check_identity(what: Any, told: Any, config: TrainConfig, anyway: bool = False, fix: str = _RESUME) -> list[str]:
     """Refuses something that says, by `told`, that it belongs to another run.
 
     anyway: accepts what is of the same environment, algorithm and seed. Returns what differs, in words.
+    fix: what to do about settings that have changed.
     """
     here = identity_of(config)
     if told == here:
@@ -56,8 +57,7 @@ def check_identity(what: Any, told: Any, config: TrainConfig, anyway: bool = Fal
     if not names:
         raise RunFolderError(
             f"{what} was written under other settings than those in this run's config.json, which has been changed "
-            "since, or is another run's. Put the settings back, or begin another run; to go on nevertheless, resume it "
-            "with --anyway."
+            f"since, or is another run's. {fix}"
         )
     differences = ", ".join(f"{name}={quoted(told.get(name), 60)} (here {quoted(here[name], 60)})" for name in names)
     raise RunFolderError(f"{what} belongs to another run: {printable(differences)}. Put it back in its own folder.")

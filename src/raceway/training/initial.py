@@ -19,7 +19,7 @@ from gymnasium import Space, spaces
 from raceway.algos.configs import AlgorithmConfig, NetworkConfig, PQNConfig
 from raceway.algos.networks import hidden_widths
 from raceway.algos.rollout import Scaling, Weights
-from raceway.algos.spaces import actions_agree, flatten, observation_leaves, observations_agree
+from raceway.algos.spaces import different_spaces, flatten, observation_leaves
 from raceway.errors import RunFolderError, SettingError
 from raceway.messages import printable, quoted
 from raceway.training.config import TrainConfig
@@ -112,17 +112,9 @@ def _different_sizes(content: PolicyContent, run: LearnerShape) -> Iterator[str]
 
 
 def _different_spaces(content: PolicyContent, run: LearnerShape) -> Iterator[str]:
-    pairs = (
-        ("observation", content.observation_space, run.observation_space, observations_agree),
-        ("action", content.action_space, run.action_space, actions_agree),
-    )
-    for name, there, here, agree in pairs:
-        try:
-            is_same = agree(there, here)
-        except ValueError:  # of a space that no run can have
-            is_same = False
-        if not is_same:
-            yield f"its {name} space is {_short(there)}, here it is {_short(here)}"
+    spaces_of_run = run.observation_space, run.action_space
+    for name, there, here in different_spaces((content.observation_space, content.action_space), spaces_of_run):
+        yield f"its {name} space is {_short(there)}, here it is {_short(here)}"
 
 
 def _short(space: Space) -> str:

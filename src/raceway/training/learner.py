@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -38,6 +38,8 @@ class Progress:
     """How long it took."""
     episodes: Episodes
     """Those that ended in the round that it learned from."""
+    env_args: dict[str, Any] = field(default_factory=dict)
+    """The `control.env_args` that they were played with."""
 
 
 class Learner(Reactor):
@@ -114,7 +116,8 @@ class Learner(Reactor):
         # The collector does not wait for anything below.
         self._digest = link(self._digest, rollout, current.params)
         values = values or self._means(metrics)
-        yield self.progress(Progress(self.round, lag, values, self._digest, perf_counter() - start, episodes))
+        seconds = perf_counter() - start
+        yield self.progress(Progress(self.round, lag, values, self._digest, seconds, episodes, collected.env_args))
 
     def _consult(self, collected: Collected, metrics: dict[str, np.ndarray]) -> dict[str, float]:
         """Asks the callbacks, and does what they want before the weights go out."""
@@ -188,12 +191,15 @@ class Learner(Reactor):
         return {**values, "applied": float(applied.mean())}
 
     def _diverged(self, state: Any, rollout: Rollout, metrics: dict[str, np.ndarray]) -> DivergedError:
-        culprit = self._algorithm.culprit(state, rollout, metrics)
+        culprit = self._algorithm.culprit(state, rollout, metrics, self._ent_coef)
         params = np.array(self._algorithm.policy(state))
         where = ""
         if self._dumps is not None:
-            path = write_dump(self._dumps(), self.round, {"rollout": rollout, "params": params, "metrics": metrics})
-            where = f" The data of the update is in {path}."
+            try:
+                path = write_dump(self._dumps(), self.round, {"rollout": rollout, "params": params, "metrics": metrics})
+                where = f" The data of the update is in {path}."
+            except OSError as error:  # which must not hide why there was something to write
+                where = f" The data of the update could not be written: {error.strerror or error}."
         return DivergedError(f"Round {self.round}: {culprit}{where}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from raceway.training.actor import JaxActor
 from raceway.training.advice import Verb
 from raceway.training.config import TrainConfig, check_trials
 from raceway.training.evaluation import Evaluation, Trial
-from raceway.training.folder import RunFolder
+from raceway.training.folder import POLICY_FACTS, RunFolder
 from raceway.training.identity import check_identity
 from raceway.training.policy_files import read_policy
 from raceway.training.programs import evaluated
@@ -146,7 +147,7 @@ def load_policy(folder: RunFolder, config: TrainConfig, which: str | None, netwo
     directory = folder.policy(which)
     content = read_policy(directory)
     if "run" in content.facts:  # older ones do not say it
-        check_identity(f"The policy in {directory}", content.facts["run"], config)
+        check_identity(f"The policy in {directory}", content.facts["run"], config, fix=_other_policy(folder, directory))
     network = network_of_run(folder, config, verb, network, is_needed=bool(content.facts.get("has_own_network")))
     spaces = content.observation_space, content.action_space
     try:
@@ -156,6 +157,13 @@ def load_policy(folder: RunFolder, config: TrainConfig, which: str | None, netwo
             raise
         told = str(error).rstrip(".")
         raise RunFolderError(f"The policy in {folder.path} does not fit its config.json: {told}.") from None
+
+
+def _other_policy(folder: RunFolder, directory: Path) -> str:
+    """What to do about a policy of other settings: a resumed run (--anyway) may have an older one that was better."""
+    other = folder.final if directory == folder.best else folder.best
+    use = f"use the other one, --policy {other.name} (in Python which={other.name!r})"
+    return f"Put the settings back, or {use}." if (other / POLICY_FACTS).is_file() else "Put the settings back."
 
 
 def evaluate(
@@ -181,7 +189,7 @@ def evaluate(
     network: the (init, apply) pair of a run with a network of your own, or its name, "package.module:pair".
     trust: calls the code that the folder names for its environment, even if nothing was trained with it here.
     """
-    check_trials(episodes, seed)
+    check_trials(episodes, seed, num_envs)
     folder = RunFolder.open(run)
     config = folder.read_config()
     source = source_of_run(folder, config, "eval", env=env, env_args=env_args, trust=trust)
@@ -191,5 +199,6 @@ def evaluate(
         setup = Setup.of(with_lane_for(source, config), source, network_of(network), size)
         trained = policy.observation_space, policy.action_space
         check_spaces(setup.source.name, trained, (setup.observation_space, setup.action_space))
-        layout = setup.algorithm().native_layout()
-        return evaluated(setup, layout, policy.weights, Trial(size, episodes, config.evaluation.max_steps), seed)
+        trial = Trial(size, episodes, config.evaluation.max_steps)
+        setup.check_trial(trial, "Use fewer: num_envs=1 takes least.")
+        return evaluated(setup, setup.algorithm().native_layout(), policy.weights, trial, seed)

@@ -158,10 +158,14 @@ class Best:
     def offer(self, weights: Weights, evaluation: Evaluation) -> None:
         """Keeps it, if no earlier one was better: of equals, the newer has learnt longer.
 
-        One that was evaluated in environments with other arguments cannot be compared: the newer one stays.
+        One that was evaluated in environments with other arguments, or written under other settings, cannot be
+        compared: the newer one stays.
         """
         self._file.check_home()  # or the policy of another run would be read
-        args = _told(self._file.directory / POLICY_FACTS, lambda facts: dict(facts["evaluation"]).get("env_args"))
-        score = self.score if args == plain(evaluation.env_args) else None
+        conditions = _told(
+            self._file.directory / POLICY_FACTS,
+            lambda facts: (dict(facts["evaluation"]).get("env_args"), facts.get("run")),
+        )
+        score = self.score if conditions == (plain(evaluation.env_args), self._file.facts.get("run")) else None
         if math.isfinite(evaluation.mean) and (score is None or evaluation.mean >= score):
             self._file.write(weights, evaluation)

@@ -19,6 +19,7 @@ from raceway.local_code import shared_imports
 
 _POLL_S = 0.1
 _LAST_LINES = 8
+_LAST_BYTES = 1 << 16
 # A terminal that is closed: the runs shall save themselves.
 _PASSED_ON = {signal.SIGINT: signal.SIGINT, signal.SIGTERM: signal.SIGTERM, signal.SIGHUP: signal.SIGTERM}
 
@@ -72,8 +73,8 @@ class TrainingProcess:
     def _last_words(self) -> str:
         if self._output is None:
             return ""
-        self._output.seek(0)
-        lines = self._output.read().decode(errors="replace").splitlines()
+        self._output.seek(max(0, self._output.seek(0, os.SEEK_END) - _LAST_BYTES))
+        lines = self._output.read(_LAST_BYTES).decode(errors="replace").splitlines()
         return "\n".join([line for line in lines if line.strip()][-_LAST_LINES:])
 
     def tell(self, number: signal.Signals) -> None:

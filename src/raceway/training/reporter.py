@@ -146,7 +146,7 @@ class Reporter(Reactor):
         if self._begin is None:  # other parts may take longer to start than this one
             self._begin = perf_counter() - episodes.seconds - progress.seconds
             self._pace.add(self._begin, 0, 0.0, 0.0)
-        self._recent.add(episodes)
+        self._recent.add(episodes, progress.env_args)
         self._count_faults(episodes.faults)
         line = f'{{"round": {progress.round}, "lag": {progress.lag}, "sha256": "{progress.digest}"}}\n'
         self._chain.write(line.encode())

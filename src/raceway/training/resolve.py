@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,15 +12,16 @@ from typing import Any
 
 from raceway import _core
 from raceway.algos.configs import A2CConfig, PPOConfig, PQNConfig
-from raceway.algos.hyperparameters import ALIASES, divisors, resolve_names
+from raceway.algos.hyperparameters import ALIASES, divisors, renamed, resolve_names
 from raceway.envs import user_native
 from raceway.envs.catalog import native_arguments, tasks
 from raceway.errors import RunFolderError, SettingError, UserError
-from raceway.files import MOST_SETTINGS, read_whole
+from raceway.files import MOST_SETTINGS, check_depth, read_whole
 from raceway.messages import printable, quoted
 from raceway.training.config import ALGORITHMS, SCHEDULES, TrainConfig, check_algorithm, lost_arguments
+from raceway.training.environments import name_of
 from raceway.training.presets import preset_for
-from raceway.training.settings import nearest, paths_of, replaced
+from raceway.training.settings import fitted, nearest, paths_of, replaced, types_of
 from raceway.training.trust import check_code_of_file
 
 GROUPS = (*ALGORITHMS, "network", "evaluation", "checkpoint", "log")
@@ -65,11 +65,12 @@ def resolve(
     name = name_of(env) if env is not None else given.get("env", from_file.get("env"))
     if name is None:
         raise SettingError("No environment is named. Name one, such as CartPole-v1 (raceway list envs).")
-    name = user_native.source_of(name)
+    name = user_native.source_of(fitted("env", name, str))
     said = {**from_file, **given, "env": name}
     config = TrainConfig(env=name, algo=algo, schedule=SCHEDULES.get(algo, "concurrent"))
     preset = preset_for(name, algo) if said.get("preset", True) else None
-    num_envs = said.get("num_envs", preset.settings.get("num_envs") if preset else None) or config.num_envs
+    num_envs = said.get("num_envs", preset.settings.get("num_envs") if preset else config.num_envs)
+    num_envs = fitted("num_envs", num_envs, int)
     for layer in (paths_in(preset.settings, algo) if preset else {}, from_file, {**given, "env": name}):
         config = _with_layer(config, layer, num_envs)
     if not any(_field(path) == f"{algo}.batch_size" for path in said):
@@ -111,9 +112,14 @@ def _with_layer(config: TrainConfig, layer: Mapping[str, Any], num_envs: int) ->
     """`config` with the settings of `layer`, other libraries' names turned into ours."""
     group = f"{config.algo}."
     own = {path.removeprefix(group): value for path, value in layer.items() if path.startswith(group)}
+    kind: Any = type(config.algorithm)
+    types = types_of(kind)
+    for name, value in own.items():
+        if (field := renamed(name)) in types:
+            own[name] = fitted(group + name, value, types[field])
     # Some of the other names are worked out from settings that may be in lower layers.
     fields = {_field(group + name).removeprefix(group) for name in own}
-    names = [field.name for field in dataclasses.fields(config.algorithm)]
+    names = [*types]
     context: list[str] = [name for name in ("n_steps", "clip_range") if name in names and name not in fields]
     known = {name: getattr(config.algorithm, name) for name in context}
     try:
@@ -149,31 +155,6 @@ def _with_fitting_batch(config: TrainConfig) -> TrainConfig:
     return replaced(config, {f"{config.algo}.batch_size": fitting})
 
 
-def name_of(env: Any) -> str:
-    """An environment by a name that tells it: its id, or `module:callable`."""
-    if isinstance(env, str):
-        return env
-    if isinstance(env, (list, tuple)):  # which no name leads to
-        return f"{name_of(env[0])}<{len(env)} of them>" if env else "[]"
-    spec = getattr(env, "spec", None)
-    if spec is not None and hasattr(spec, "id"):
-        return str(spec.id)
-    return qualified_name(env) if callable(env) else type(env).__name__
-
-
-def qualified_name(thing: Any) -> str:
-    """`module:name`; if that does not lead to it, as for partials and what was decorated, `module:<name>`."""
-    if not hasattr(thing, "__qualname__"):
-        return f"{type(thing).__module__}:<{type(thing).__qualname__}>"
-    module, name = thing.__module__, thing.__qualname__
-    found: Any = sys.modules.get(module)
-    if module == "__main__" or found is None or "<" in name:  # in every process of a run it has the same name
-        return f"{module}:{name}"
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return f"{module}:{name}" if found is thing else f"{module}:<{name}>"
-
-
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """A JSON or TOML file, such as the config.json of a run."""
     file = Path(path)
@@ -182,6 +163,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise SettingError(f"{file}: settings are read from .json or .toml files, not from {file.suffix or 'this'}.")
     try:
         values = readers[file.suffix.lower()](read_whole(file, MOST_SETTINGS).decode())
+        check_depth(values, file)
     except RunFolderError as error:
         raise SettingError(f"The settings in {error}") from None
     except (ValueError, RecursionError) as error:  # what either reader raises

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from raceway.algos.rollout import Weights
+from raceway.envs.user_native import is_path
 from raceway.errors import RunFolderError, SettingError
-from raceway.files import cut, open_to_append, read_json, write_json
+from raceway.files import cut, open_to_append, read_json
 from raceway.graph.packing import shown
 from raceway.messages import printable, quoted
-from raceway.training.advice import how_to
+from raceway.training.advice import how_to, is_found_by_command
 from raceway.training.checkpoints import Checkpoint, MisfitError
 from raceway.training.config import TrainConfig, lost_arguments
+from raceway.training.environments import EnvSource
 from raceway.training.folder import RunFolder, facts_of
 from raceway.training.identity import deciding_settings
 
@@ -71,13 +73,20 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def check_system(folder: RunFolder, anyway: bool) -> list[str]:
+def facts_now(folder: RunFolder, source: EnvSource) -> dict[str, Any]:
+    """What the bits of a run depend on beside its settings, as it is here and now."""
+    config = folder.read_config()
+    # A header may be elsewhere than it was. What it says is what counts.
+    env = source.full_name if is_path(source.full_name) else config.env
+    return facts_of(replace(config, env=env), recorded_digest(folder, config))
+
+
+def check_system(folder: RunFolder, source: EnvSource, anyway: bool) -> list[str]:
     """Refuses to go on where the bits would differ from those of a run that was never stopped, unless that is wanted.
 
     Returns what differs, in words.
     """
-    config = folder.read_config()
-    here = facts_of(config, recorded_digest(folder, config))
+    here = facts_now(folder, source)
     there = read_json(folder.system) if folder.system.exists() or not anyway else {"versions": {}}
     if not isinstance(there, dict) or not isinstance(there.get("versions"), dict):
         raise RunFolderError(f"{folder.system} is damaged: it does not tell the versions that the run was begun with.")
@@ -96,12 +105,11 @@ def check_system(folder: RunFolder, anyway: bool) -> list[str]:
         if there.get(name) != here[name]:
             differences.append(f"{words} {printable(repr(there.get(name)), 100)} (here {here[name]!r})")
     if differences and not anyway:
+        call = how_to("resume", folder.path, folder.read_config(), anyway=True)
         raise RunFolderError(
             f"{folder.path} was begun with {', '.join(differences)}. From here on its bits would not be those of a run "
-            f"that was never stopped. To go on nevertheless: {how_to('resume', folder.path, config, anyway=True)}."
+            f"that was never stopped. To go on nevertheless: {call}."
         )
-    if differences:
-        write_json(folder.system, here)  # what it goes on under from now on
     return differences
 
 
@@ -130,6 +138,23 @@ def check_arguments(folder: RunFolder, config: TrainConfig, env_args: Mapping[st
     return differences
 
 
+def check_environment(folder: RunFolder, config: TrainConfig, source: EnvSource, anyway: bool) -> list[str]:
+    """Refuses another environment than the run's own if that is still there, unless it is wanted.
+
+    Returns what differs. Where a header lies makes no difference: what it says is among the facts of the system.
+    """
+    there, here = config.env, source.full_name
+    if here.removeprefix("raceway/") == there.removeprefix("raceway/") or (is_path(here) and is_path(there)):
+        return []
+    difference = f"env {printable(there, 100)} (now {printable(here, 100)})"
+    if is_found_by_command(there) and not anyway:
+        raise SettingError(
+            f"{folder.path} was begun with {difference}. From here on it would not be the same run. To go on "
+            "nevertheless, add --anyway (in Python anyway=True)."
+        )
+    return [difference]
+
+
 def check_callbacks(checkpoint: Checkpoint, given: int) -> None:
     """Refuses to go on without the callbacks that the run was begun with, before anything is changed."""
     learner = checkpoint.snapshot.reactors.get("learner")
@@ -147,8 +172,6 @@ def check_callbacks(checkpoint: Checkpoint, given: int) -> None:
 def rewind(folder: RunFolder, checkpoint: Checkpoint | None) -> list[str]:
     """Takes back what was written after the checkpoint: all of it, if there is none. Returns what is odd, in words."""
     if checkpoint is None:
-        config = folder.read_config()
-        write_json(folder.system, facts_of(config, recorded_digest(folder, config)))
         lengths = {folder.chain: 0, folder.metrics: 0}
     else:
         reporter = checkpoint.snapshot.reactors.get("reporter")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -36,9 +36,11 @@ from raceway.training.resolve import resolve
 from raceway.training.resuming import (
     check_arguments,
     check_callbacks,
+    check_environment,
     check_settings,
     check_system,
     check_weights,
+    facts_now,
     new_episodes,
     note_resumption,
     rewind,
@@ -96,7 +98,7 @@ def train(
             check_settings(folder, config)
         else:
             folder.begin(config, None if initial is None else write_initial(folder, initial, _learner_shape(setup)))
-        return _go(setup, folder, director, anyway=False)
+        return _go(setup, folder, director, Resumption())
 
 
 def resume(
@@ -127,25 +129,28 @@ def resume(
     folder = RunFolder.open(run)
     with lock(folder.path):
         folder.check_links()
-        config = folder.read_config()
-        if total_steps is not None:
-            config = replace(config, total_steps=total_steps)
+        saved = folder.read_config()
+        config = saved if total_steps is None else replace(saved, total_steps=total_steps)
         if stop_at_return != "as before":
             config = replaced(config, {"stop_at_return": stop_at_return})
-        if quiet is not None:
-            config = replace(config, log=replace(config.log, quiet=quiet))
         network = network_of_run(folder, config, "resume", network)
         source = source_of_run(folder, config, "resume", env=env, env_args=env_args, trust=trust)
-        if changes := check_arguments(folder, config, env_args or {}, anyway):
-            config = replace(config, env_args={**config.env_args, **(env_args or {})})
-            if env is None or env == config.env:  # what the caller gives says nothing about what the folder names
-                remember_code(savable(config), with_network=False)
-        setup = _set_up(replace(with_lane_for(source, config), env_args=dict(source.args)), source, network)
-        if changes:
-            write_json(folder.config, config.to_dict())
+        changes = [
+            *check_environment(folder, config, source, anyway),
+            *check_arguments(folder, config, env_args or {}, anyway),
+        ]
+        if env_args:
+            config = replace(config, env_args={**config.env_args, **env_args})
+        wanted = replace(with_lane_for(source, config), env_args=dict(source.args))
+        if quiet is not None:
+            wanted = replace(wanted, log=replace(wanted.log, quiet=quiet))
+        setup = _set_up(wanted, source, network)
+        if env is None or env == config.env:  # what the caller gives says nothing about what the folder names
+            remember_code(savable(config), with_network=False)
         has_new_end = total_steps is not None or stop_at_return != "as before"
         director = _directing(setup, callbacks, has_new_end=has_new_end)
-        return _go(setup, folder, director, anyway, has_new_end, changes)
+        kept = config if config.to_dict() != saved.to_dict() else None
+        return _go(setup, folder, director, Resumption(kept, anyway, has_new_end, changes))
 
 
 def _set_up(config: TrainConfig, source: EnvSource, network: Any) -> Setup:
@@ -157,6 +162,7 @@ def _set_up(config: TrainConfig, source: EnvSource, network: Any) -> Setup:
     choose_device(config.device)
     keep_compiled()
     setup = Setup.of(config, source, network)
+    setup.check_memory()
     training_sampler(setup, setup.algorithm().native_layout())
     return setup
 
@@ -191,35 +197,53 @@ def _learner_shape(setup: Setup) -> LearnerShape:
     return LearnerShape(setup.config, *spaces, num_params, has_own_network=setup.network is not None)
 
 
-def _go(
-    setup: Setup,
-    folder: RunFolder,
-    director: Director,
-    anyway: bool,
-    has_new_end: bool = False,
-    changes: Sequence[str] = (),
-) -> Run:
+@dataclass(frozen=True)
+class Resumption:
+    """What is to be different from now on in a run that goes on."""
+
+    settings: TrainConfig | None = None
+    """The settings for its folder, if they change."""
+    anyway: bool = False
+    """Goes on where the bits differ, too."""
+    has_new_end: bool = False
+    changes: Sequence[str] = ()
+    """What differs in its environments, in words."""
+
+
+def _go(setup: Setup, folder: RunFolder, director: Director, resumption: Resumption) -> Run:
     """From its last checkpoint, or else from the beginning, to its end."""
+    with _disk_errors_told(folder):
+        return _go_on(setup, folder, director, resumption)
+
+
+def _go_on(setup: Setup, folder: RunFolder, director: Director, resumption: Resumption) -> Run:
     config = setup.config
     console = Console(*_headline(setup, folder), quiet=config.log.quiet, interval_s=config.log.interval_s)
     finished = read_outcome(folder)
-    if finished is not None and not has_new_end:
+    if finished is not None and not resumption.has_new_end:
         with console:
             console.finish(farewell(setup, finished, f"finished before: {finished.steps:,} steps"))
         return finished
     checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep)
     checkpoint = checkpoints.newest()
-    differences: list[str] = []
+    differences = list(resumption.changes)
     if checkpoint is not None:
-        changes = [*changes, *check_identity(checkpoint.path, checkpoint.facts.get("run"), config, anyway)]
+        differences += check_identity(checkpoint.path, checkpoint.facts.get("run"), config, resumption.anyway)
         check_callbacks(checkpoint, len(director.callbacks))
-        with _fitting(checkpoint), fitting("learner"):  # before anything in the folder is changed
+        with _fitting(checkpoint), fitting("learner"):
             setup.algorithm().load(checkpoint.snapshot.reactors["learner"]["algorithm"])
-        differences = [*changes, *check_system(folder, anyway)]
+        differences += check_system(folder, setup.source, resumption.anyway)
     begins_anew = checkpoint is None and config.init_from is not None
     initial = read_initial(folder, _learner_shape(setup)) if begins_anew else None
-    if has_new_end:
-        _set_end(setup, folder, checkpoint)
+    if resumption.has_new_end:
+        _check_end(setup, folder, checkpoint, finished)
+    # Nothing refuses it any more: from here on the folder is changed.
+    if resumption.settings is not None:
+        write_json(folder.config, resumption.settings.to_dict())
+    if resumption.has_new_end:
+        remove(folder.outcome)
+    if differences or checkpoint is None:
+        write_json(folder.system, facts_now(folder, setup.source))  # what it goes on under
     troubles = [*checkpoints.troubles, *rewind(folder, checkpoint)]
     if checkpoint is None and folder.graph.exists():
         troubles.append("begins again: it was stopped before its first checkpoint")
@@ -243,18 +267,25 @@ def _go(
         return _run(setup, report, training, checkpoints, checkpoint, has_callbacks=bool(director.callbacks))
 
 
-def _set_end(setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None) -> None:
-    """Sets how long the run trains: for more steps, or fewer that are not behind it yet, or to another return."""
+def _check_end(setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None, finished: Run | None) -> None:
+    """Refuses an end that is behind the run already: it may train longer, or shorter, or to another return."""
     wanted, rounds = setup.config.total_steps, 0 if checkpoint is None else checkpoint.round + 1
-    finished = read_outcome(folder)
     if setup.rounds < rounds or (finished is not None and wanted <= finished.steps):
         behind = rounds * setup.steps_per_round if finished is None else finished.steps
         raise SettingError(f"total_steps={wanted}, but {folder.path} has {behind} behind it already.")
     if finished is not None and checkpoint is None:
         raise SettingError(f"{folder.path} is finished and has no checkpoint to go on from. Begin another run.")
-    end = {"total_steps": wanted, "stop_at_return": setup.config.stop_at_return}
-    write_json(folder.config, replaced(folder.read_config(), end).to_dict())
-    remove(folder.outcome)
+
+
+@contextmanager
+def _disk_errors_told(folder: RunFolder) -> Iterator[None]:
+    """A full disk and the like, whenever it is noticed, is one message."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, UserError):
+            raise
+        raise RunFolderError(f"{error.filename or folder.path} cannot be written: {error.strerror}.") from None
 
 
 def _headline(setup: Setup, folder: RunFolder) -> tuple[str, str]:
@@ -303,9 +334,6 @@ def _run(
     has_callbacks: bool = False,
 ) -> Run:
     folder, config = report.folder, setup.config
-    drawing = training.program.draw()
-    write_whole(folder.graph, drawing.svg.encode())
-    write_whole(folder.mermaid, drawing.mermaid.encode())
     checkpointer = Checkpointer(
         checkpoints,
         report.rescue,
@@ -321,6 +349,9 @@ def _run(
     run = partial(training.program.run, on_loss=ending.tell_loss, is_stuck=StuckHeader(report.console.note))
     left = max(0, setup.rounds - (start.round + 1 if start is not None else 0))
     try:
+        drawing = training.program.draw()
+        write_whole(folder.graph, drawing.svg.encode())
+        write_whole(folder.mermaid, drawing.mermaid.encode())
         if config.checkpoint.enabled:
             with checkpointer.watch(training.program):
                 outcome = run(left, snapshot_at_end=True, on_snapshot=checkpointer.write)
@@ -337,6 +368,4 @@ def _run(
             raise RunFolderError(f"{start.path} does not fit the run that it is in: {misfit}") from None
         if isinstance(cause, (RunFolderError, SettingError, EnvError, MissingPackageError)):
             raise cause from None
-        if isinstance(error, OSError) and not isinstance(error, UserError):
-            raise RunFolderError(f"{error.filename or folder.path} cannot be written: {error.strerror}.") from None
         raise

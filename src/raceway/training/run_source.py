@@ -11,7 +11,7 @@ import gymnasium
 from gymnasium import Space
 from gymnasium.vector import VectorEnv
 
-from raceway.algos.spaces import actions_agree, observations_agree
+from raceway.algos.spaces import different_spaces
 from raceway.envs.python.makers import Registered, check_known, find_callable, find_spec, names_callable
 from raceway.envs.user_native import is_path, plain
 from raceway.errors import EnvError, SettingError, UserError
@@ -133,7 +133,7 @@ def network_of_run(folder: RunFolder, config: TrainConfig, verb: Verb, network: 
     is_needed: whether something else than the settings says so: they do not in runs of older versions.
     """
     if network is None and (is_needed or config.network.custom is not None):
-        name = "" if config.network.custom is None else f" ({config.network.custom})"
+        name = "" if config.network.custom is None else f" ({printable(config.network.custom)})"
         call = how_to(verb, folder.path, config)
         if config.network.custom is None and not call.startswith("raceway."):
             call = f"{call} --network package.module:pair"
@@ -158,13 +158,5 @@ def check_spaces(what: str, trained: tuple[Space, Space], found: tuple[Space, Sp
 
     Bounds may differ.
     """
-    for name, wanted, has, agree in (
-        ("observations", trained[0], found[0], observations_agree),
-        ("actions", trained[1], found[1], actions_agree),
-    ):
-        try:
-            is_alike = agree(wanted, has)
-        except ValueError:  # no trainer can use it
-            is_alike = False
-        if not is_alike:
-            raise SettingError(f"The policy was trained with {name} of {wanted}, but {what} has {has}.")
+    for name, wanted, has in different_spaces(trained, found):
+        raise SettingError(f"The policy was trained with {name}s of {wanted}, but {what} has {has}.")

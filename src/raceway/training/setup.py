@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,9 @@ from raceway.algos.algorithm import Algorithm
 from raceway.algos.build import build_algorithm
 from raceway.algos.configs import NetworkConfig
 from raceway.algos.networks import UserNetwork
-from raceway.algos.spaces import action_parts, actions_agree, flattened_images, observations_agree
+from raceway.algos.spaces import action_parts, different_spaces, flattened_images
 from raceway.envs.catalog import native_version
 from raceway.envs.masks import MaskReader
-from raceway.envs.user_native import source_of
 from raceway.errors import SettingError
 from raceway.files import KnownFolder
 from raceway.memory import require_memory
@@ -28,7 +28,6 @@ from raceway.training.environments import EnvSource, can_draw
 from raceway.training.evaluation import CHUNK_STEPS, Trial
 from raceway.training.identity import identity_of
 from raceway.training.policy_files import PolicyFile
-from raceway.training.resolve import name_of
 from raceway.training.slots import Shape
 
 _ROUNDS_IN_MEMORY = 3
@@ -66,26 +65,29 @@ class Setup:
         later = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP
         spaces = env.single_observation_space, env.single_action_space
         if has_masks:  # before anything is compiled for them
-            MaskReader(spaces[1]).check_first(infos, env.num_envs)
-        setup = cls(config, source, *spaces, has_masks, later, network, can_draw(source.target, env))
-        setup.check_memory()
-        return setup
+            with _told_as_setting():
+                MaskReader(spaces[1]).check_first(infos, env.num_envs)
+        return cls(config, source, *spaces, has_masks, later, network, can_draw(source.target, env))
 
     def check_memory(self) -> None:
         """Refuses rounds that the memory cannot hold, before anything is allocated."""
-        config, shape = self.config, self.shape
+        with _told_as_setting():
+            shape = self.shape
+            num_bytes = shape.num_bytes
         require_memory(
-            _ROUNDS_IN_MEMORY * shape.num_bytes,
+            _ROUNDS_IN_MEMORY * num_bytes,
             f"A round of n_steps={shape.num_steps} x num_envs={shape.num_envs}, held {_ROUNDS_IN_MEMORY} times,",
             "Use fewer environments or shorter rounds.",
         )
         if self.evaluates:
-            trial = replace(shape, num_steps=CHUNK_STEPS, num_envs=self.trial.num_envs)
-            require_memory(
-                trial.num_bytes,
-                f"An evaluation with {self.trial.num_envs} environments",
-                f"Use fewer: evaluation.num_envs (now {config.evaluation.num_envs}, which means one for each episode).",
-            )
+            means = f"now {self.config.evaluation.num_envs}, which means one for each episode"
+            self.check_trial(self.trial, f"Use fewer: evaluation.num_envs ({means}).")
+
+    def check_trial(self, trial: Trial, fix: str) -> None:
+        """Refuses an evaluation that the memory cannot hold."""
+        with _told_as_setting():
+            num_bytes = replace(self.shape, num_steps=CHUNK_STEPS, num_envs=trial.num_envs).num_bytes
+        require_memory(num_bytes, f"An evaluation with {trial.num_envs} environments", fix)
 
     def with_args(self, env_args: Mapping[str, Any]) -> EnvSource:
         """The environments with other arguments, as a callback wants them, beside those of the settings."""
@@ -104,13 +106,12 @@ class Setup:
             if isinstance(error, SettingError):
                 raise
             raise SettingError(f"A callback has set env_args={quoted(dict(env_args))}: {error}") from None
-        for name, agree in (("observation", observations_agree), ("action", actions_agree)):
-            there, here = getattr(self, f"{name}_space"), getattr(env, f"single_{name}_space")
-            if not agree(here, there):
-                raise SettingError(
-                    f"A callback has set env_args={quoted(dict(env_args))}, which changes the {name} space from "
-                    f"{there} to {here}. All environments of a run need the same spaces."
-                )
+        found = env.single_observation_space, env.single_action_space
+        for name, there, here in different_spaces((self.observation_space, self.action_space), found):
+            raise SettingError(
+                f"A callback has set env_args={quoted(dict(env_args))}, which changes the {name} space from "
+                f"{there} to {here}. All environments of a run need the same spaces."
+            )
 
     def notes(self) -> list[str]:
         """What the user should know at the start of the run."""
@@ -174,10 +175,8 @@ class Setup:
         """The algorithm, for these spaces."""
         config = self.config
         network = own_or(self.network, config.network)
-        try:
+        with _told_as_setting():
             built = build_algorithm(config.algorithm, self.observation_space, self.action_space, network)
-        except ValueError as error:  # of spaces or network, told in words
-            raise SettingError(str(error)) from None
         require_memory(
             _BYTES_PER_PARAMETER * built.network.num_params,
             f"A network with {built.network.num_params:,} parameters (hidden={quoted(config.network.hidden)}, "
@@ -202,8 +201,19 @@ class Setup:
 
     def how_to(self, verb: Verb, path: Path, **more: Any) -> str:
         """The command or call for this run, with the environment that it uses now if its folder names another one."""
-        name = source_of(name_of(self.source.target))
+        name = self.source.full_name
         return how_to(verb, path, self.config, env=None if name == self.config.env else name, **more)
+
+
+@contextmanager
+def _told_as_setting() -> Iterator[None]:
+    """Spaces or a network that cannot be trained with, which the algorithms tell in words, are wrong settings here."""
+    try:
+        yield
+    except SettingError:
+        raise
+    except ValueError as error:
+        raise SettingError(str(error)) from None
 
 
 def _looked_at(source: EnvSource, config: TrainConfig, num_envs: int | None = None) -> tuple[VectorEnv, dict[str, Any]]:

@@ -96,10 +96,10 @@ def remember_code(config: TrainConfig, *, with_network: bool = True) -> None:
     for code in _Code.all_in(config):
         if code.purpose == "network" and not with_network:
             continue
-        if (mark := code.mark()) is not None:
+        if (mark := code.mark()) is not None and (digests := _digests(code.files())) is not None:
             with contextlib.suppress(OSError):  # then it will be asked about
                 mark.parent.mkdir(parents=True, exist_ok=True)
-                write_json(mark, _digests(code.files()), mode=0o600)
+                write_json(mark, digests, mode=0o600)
 
 
 def check_code(folder: RunFolder, config: TrainConfig, trust: bool) -> None:
@@ -131,11 +131,20 @@ def names_code(config: TrainConfig) -> bool:
     return ":" in config.env or is_path(config.env)
 
 
-def _digests(files: list[Path]) -> dict[str, str | None]:
-    """What is in each file; None for what has none, such as a built-in module."""
+def _digests(files: list[Path]) -> dict[str, str | None] | None:
+    """Digests of the files, None for a module without one, such as a built-in. None if a file cannot be read."""
     found: dict[str, str | None] = {}
     for file in files:
         found[str(file)] = None
-        with contextlib.suppress(RunFolderError):
-            found[str(file)] = hashlib.sha256(read_whole(file, _MOST_CODE)).hexdigest()
+        if not file.is_absolute():  # "built-in", "frozen"
+            continue
+        try:
+            found[str(file)] = hashlib.sha256(read_whole(_on_disk(file), _MOST_CODE)).hexdigest()
+        except RunFolderError:
+            return None
     return found
+
+
+def _on_disk(file: Path) -> Path:
+    """The file itself, or the archive that it is in."""
+    return next((each for each in (file, *file.parents) if each.is_file()), file)

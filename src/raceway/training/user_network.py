@@ -8,7 +8,7 @@ from typing import Any
 from raceway.envs.python.makers import find_named
 from raceway.errors import SettingError
 from raceway.graph.packing import shown
-from raceway.training.resolve import qualified_name
+from raceway.training.environments import qualified_name
 
 _WANTED = "a pair (init, apply) of functions, or a callable that returns one"
 
