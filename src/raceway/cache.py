@@ -62,7 +62,10 @@ def is_private(path: Path) -> bool:
 
 
 def _is_safe_below(path: Path) -> bool:
-    """Whether no other user, but for root, could put another folder in its place."""
+    """Whether no other user could put another folder in its place: none but root, and those of a group that may write.
+
+    The group is often the user's own (umask 002), and who is in it cannot be told.
+    """
     for above in Path(os.path.realpath(path)).parents:
         facts = os.stat(above)
         is_open = facts.st_mode & stat.S_IWOTH and not facts.st_mode & stat.S_ISVTX

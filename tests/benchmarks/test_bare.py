@@ -1,5 +1,7 @@
 """The limit of the benchmarks: slow, since compiling it takes a minute (`make test-all` does)."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,11 @@ from raceway import _core, list_envs, make
 from tests.training.native_policies import Net
 
 pytestmark = pytest.mark.slow
+
+
+def quickest(measure: Callable[[], float]) -> float:
+    """Of several: another process may have taken the CPU meanwhile."""
+    return min(measure() for _ in range(10))
 
 
 @pytest.mark.parametrize("task", [task for task in list_envs() if task != "MujocoTask-v0"])  # which needs a model
@@ -22,10 +29,10 @@ def test_every_task_has_a_bare_loop(task: str) -> None:
 def test_the_bare_loop_does_all_the_steps_that_it_is_given() -> None:
     from benchmarks.bare import bare_loop
 
-    short, long = (
-        bare_loop("CartPole-v1", 16, np.zeros((steps, 16), np.int64), num_threads=1) for steps in (10, 10_000)
-    )
-    assert long > 20 * short > 0
+    def seconds(steps: int) -> float:
+        return bare_loop("CartPole-v1", 16, np.zeros((steps, 16), np.int64), num_threads=1)
+
+    assert seconds(10_000) > 20 * quickest(lambda: seconds(10)) > 0
 
 
 def test_the_bare_loop_is_driven_by_a_policy() -> None:
@@ -34,8 +41,11 @@ def test_the_bare_loop_is_driven_by_a_policy() -> None:
     pool = make("CartPole-v1")
     policy = Net(pool).policy()
     pool.close()
-    short, long = (bare_policy_loop("CartPole-v1", 16, policy, steps, num_threads=1, seed=0) for steps in (10, 10_000))
-    assert long > 20 * short > 0
+
+    def seconds(steps: int) -> float:
+        return bare_policy_loop("CartPole-v1", 16, policy, steps, num_threads=1, seed=0)
+
+    assert seconds(10_000) > 20 * quickest(lambda: seconds(10)) > 0
 
 
 def test_a_policy_without_weights_is_refused() -> None:

@@ -76,7 +76,7 @@ def test_files_beside_a_command_are_not_imported(run: Path, tmp_path: Path, verb
     assert ran(tmp_path / "jax_plugins/evil") == []
 
 
-def test_neither_by_dash_m(tmp_path: Path) -> None:
+def test_files_beside_python_dash_m_are_not_imported_once_raceway_runs(tmp_path: Path) -> None:
     plant(tmp_path, ["optax", "tyro"])
     done = raceway(tmp_path, "train", "CartPole-v1", *SMALL, "--log.quiet", module=True)
     assert done.returncode == 0, done.stderr

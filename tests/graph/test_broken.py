@@ -293,7 +293,7 @@ class Quitter(Reactor):
     def work(self) -> None: ...
 
 
-def test_a_system_exit_of_the_reactions_own_is():
+def test_a_system_exit_raised_by_a_reaction_is_a_failure():
     program = Program()
     program.add(Quitter())
     with pytest.raises(ReactionError, match=r"quitter\.open failed at startup: SystemExit: 3"):

@@ -201,6 +201,18 @@ def test_one_that_hangs_holds_up_neither_snapshots_nor_the_end(tmp_path: Path, m
     assert writer.rounds == list(range(len(writer.rounds)))
 
 
+def test_one_that_does_not_come_up_holds_up_the_beginning_only_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raceway.graph.run._COMES_UP_S", 0.5)
+    monkeypatch.setattr("raceway.graph.run._LINGER_S", 0.5)
+    order(tmp_path, "startup", 1, "stop")
+    program, writer = build(tmp_path, lambda author: author.round == 20)
+    program.run(on_loss=writer.losses.append)
+    assert writer.rounds == list(range(21))
+    assert writer.verdicts == []
+
+
 @pytest.mark.parametrize("end", ["a fault", "two interrupts"])
 def test_a_run_that_fails_or_is_interrupted_twice_gives_up_one_that_hangs_sooner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
@@ -323,6 +335,32 @@ def test_what_others_wait_for_takes_no_restarts(tmp_path: Path) -> None:
     program.check()
     with pytest.raises(GraphError, match="restarts=-1"):
         Processes(restarts=-1)
+
+
+@pytest.mark.parametrize(
+    ("connection", "where"),
+    [({"after": 1, "initial": [None]}, "is of the kind `after`"), ({"latest": True}, "goes to another worker process")],
+)
+def test_one_with_restarts_has_connections_that_nobody_waits_for(
+    tmp_path: Path, connection: dict[str, Any], where: str
+) -> None:
+    program = Program("losses")
+    writer, judge, sink = program.add(Author(has(1))), program.add(Judge(tmp_path)), program.add(Reading())
+    program.place(judge, Processes(1, restarts=1))
+    if "latest" in connection:
+        program.place(sink, Processes(1))
+    program.connect(writer.out, judge.weights, latest=True)
+    program.connect(judge.verdicts, sink.read, **connection)
+    with pytest.raises(GraphError, match=rf"its connections must be `latest`, .*judge\.verdicts .*{where}"):
+        program.check()
+
+
+class Reading(Reactor):
+    tick = Timer()
+    read = Input[list[int]]()
+
+    @reaction(tick, uses=read)
+    def look(self, read: list[int] | None) -> None: ...
 
 
 class MuteError(Exception):

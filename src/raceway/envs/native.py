@@ -232,8 +232,10 @@ class NativePool(VectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the threads. What is in flight is dropped; a step under way is waited for, two seconds at most."""
-        self._pool.close()
-        self._renderer.close()
+        try:
+            self._pool.close()
+        finally:  # Ctrl-C may end the wait for a step
+            self._renderer.close()
 
     def __repr__(self) -> str:
         return f"NativePool({self._task.id}, num_envs={self.num_envs}, num_workers={self.num_workers})"

@@ -31,7 +31,7 @@ class Loss:
 
 
 class Expendables:
-    """The processes with `restarts`, seen from host 0. Touched under its lock."""
+    """The processes with `restarts`, seen from host 0. Used under its lock while other threads run."""
 
     def __init__(self, plan: Plan, places: Mapping[int, Place], post: Post | None) -> None:
         self._plan = plan

@@ -131,7 +131,7 @@ def test_by_choice_its_environment_is_made_anew(kind: str, autoreset: str) -> No
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_so_is_the_one_whose_last_info_of_an_episode_cannot_be_sent(kind: str) -> None:
+def test_an_environment_whose_last_info_of_an_episode_cannot_be_sent_is_made_anew(kind: str) -> None:
     with difficult(on_error="restart", autoreset="same_step", max_episode_steps=2) as pool:
         pool.set_attr("kind", kind)
         pool.step(actions(0, 0))
@@ -217,7 +217,7 @@ class Saying:
 
 
 @pytest.mark.parametrize(("action", "said"), [(2, "the end"), (3, "cannot be read")])
-def test_so_are_those_of_what_else_runs_in_workers(action: int, said: str) -> None:
+def test_long_and_silent_errors_of_other_work_in_workers_are_shortened(action: int, said: str) -> None:
     with difficult() as pool:
         pool.install(Saying())
         with pytest.raises(RuntimeError, match=said) as raised:

@@ -58,9 +58,10 @@ def _merge(
 
 
 def _put(column: Any, row: int, value: Any) -> bool:
-    """Writes a value to its row if the column can hold it unchanged, and returns whether it did.
+    """Writes a value to its row if the column can hold it, and returns whether it did.
 
-    Gymnasium would broadcast or cast an array, or raise.
+    Numbers are cast to the column's type, as Gymnasium does. An array of another shape or type, which Gymnasium would
+    broadcast or cast, and what cannot be cast, for which it raises, are not written.
     """
     if isinstance(column, dict):
         return False
