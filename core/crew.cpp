@@ -21,7 +21,7 @@ constexpr double kLittleHelp = 0.1;
 constexpr unsigned kRetryHelp = 256;
 // Work that is on its CPU for less than this share of its time waits for something.
 constexpr double kWaits = 0.5;
-// Runs longer than this are left to other threads by a caller that must not be kept.
+// Runs longer than this are left to other threads by a caller that must not block.
 constexpr double kLongRunNs = 50e6;
 
 // How long this thread has been on a CPU, and how often it gave it up of its own accord.
@@ -132,7 +132,7 @@ bool Crew::finish(const Meanwhile& meanwhile, bool all_to_others) {
     // Cheap environments leave no thread behind: this one ends with the work.
     if (!meanwhile) {
       learn_costs();
-    } else if (!aside([this] { learn_costs(); }, meanwhile)) {
+    } else if (!run_in_background([this] { learn_costs(); }, meanwhile)) {
       learning_abandoned_ = true;
       return false;
     }
@@ -163,14 +163,14 @@ void Crew::learn_costs() {
   }
 }
 
-bool Crew::aside(std::function<void()> work, const Meanwhile& meanwhile) {
-  aside_.emplace(std::move(work));
-  if (!aside_->wait(meanwhile)) {
+bool Crew::run_in_background(std::function<void()> work, const Meanwhile& meanwhile) {
+  background_.emplace(std::move(work));
+  if (!background_->wait(meanwhile)) {
     abandon();
     return false;
   }
-  const Aside ended = *aside_;
-  aside_.reset();
+  const BackgroundTask ended = *background_;
+  background_.reset();
   ended.rethrow();
   return true;
 }
@@ -196,8 +196,8 @@ void Crew::abandon() {
 
 bool Crew::settle(Clock::time_point deadline) {
   if (!abandoned_.load(std::memory_order_relaxed)) return true;
-  if (aside_ && !aside_->ended_by(deadline)) return false;
-  aside_.reset();
+  if (background_ && !background_->ended_by(deadline)) return false;
+  background_.reset();
   // Only here: the learning thread may have ended by itself before it could see that it was abandoned.
   if (std::exchange(learning_abandoned_, false)) {
     pending_.fetch_sub(unshared_.count, std::memory_order_acq_rel);

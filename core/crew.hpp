@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "aside.hpp"
+#include "background.hpp"
 #include "lane.hpp"
 #include "meter.hpp"
 #include "signal.hpp"
@@ -39,9 +39,9 @@ class Crew {
   // work that is long, or that may be, to others; with `all_to_others` all of it.
   using Meanwhile = std::function<bool()>;
   bool finish(const Meanwhile& meanwhile = nullptr, bool all_to_others = false);
-  // Does something else in a thread of its own, for a caller that must not be kept. False as finish() is: then the work
+  // Does something else in a thread of its own, for a caller that must not block. False as finish() is: then the work
   // goes on until settle(), and what it uses must stay. Throws what the work throws.
-  bool aside(std::function<void()> work, const Meanwhile& meanwhile);
+  bool run_in_background(std::function<void()> work, const Meanwhile& meanwhile);
   // Waits for what an unfinished call has left behind; false if it takes longer.
   bool settle(Clock::time_point deadline);
   void run(std::size_t n, int job) {
@@ -99,7 +99,7 @@ class Crew {
   const Work work_;
   std::vector<Lane> lanes_;
   std::vector<Worker> workers_;
-  std::optional<Aside> aside_;  // work of unknown cost, in the caller's place
+  std::optional<BackgroundTask> background_;  // work of unknown cost, in the caller's place
   std::atomic<bool> abandoned_{false};
   bool learning_abandoned_ = false;  // the rest of unshared_ is dropped by settle()
   std::vector<Meter> meters_;

@@ -47,7 +47,7 @@ void Crew::serve(std::size_t index) {
 }
 
 bool Crew::stop(Clock::time_point deadline) {
-  bool all_ended = !aside_ || aside_->ended_by(deadline);
+  bool all_ended = !background_ || background_->ended_by(deadline);
   for (Worker& worker : workers_) all_ended = ends_by(worker, deadline) && all_ended;
   return all_ended;
 }

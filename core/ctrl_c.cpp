@@ -8,9 +8,9 @@
 #include <iterator>
 #include <system_error>
 
-#include "aside.hpp"
-#include "inside.hpp"
+#include "background.hpp"
 #include "machine.hpp"
+#include "user_code.hpp"
 
 namespace raceway {
 namespace {
@@ -97,11 +97,11 @@ void stop_listening() {
 }
 
 [[noreturn]] void watch(pid_t thread) {
-  Visit before;
+  UserCodeCall before;
   Clock::time_point termination = Clock::time_point::max();
   while (true) {
     std::this_thread::sleep_for(kPollEvery);
-    const Visit now = visit_of(thread);
+    const UserCodeCall now = user_code_of(thread);
     const bool stays = now.source && now.number == before.number && before.source;
     before = now;
     if (!stays) {

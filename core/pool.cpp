@@ -95,7 +95,7 @@ Pool::~Pool() {
 }
 
 void Pool::destroy_all() {
-  const Inside inside(settings_.source);
+  const UserCodeScope scope(settings_.source);
   for (std::size_t i = 0; i < settings_.num_envs; ++i) {
     if (constructed_[i]) table_.destroy(env_at(i));
     constructed_[i] = 0;
@@ -156,12 +156,12 @@ bool Pool::finish(const Poll& poll) {
   return !unfinished_;
 }
 
-bool Pool::aside(std::function<void()> work, const Poll& poll) {
+bool Pool::run_in_background(std::function<void()> work, const Poll& poll) {
   if (!poll || !settings_.source) {
     work();
     return true;
   }
-  unfinished_ = !crew_->aside(std::move(work), poll);
+  unfinished_ = !crew_->run_in_background(std::move(work), poll);
   return !unfinished_;
 }
 
@@ -211,7 +211,7 @@ void Pool::work(Range range) {
     }
     return;
   }
-  const Inside inside(settings_.source);
+  const UserCodeScope scope(settings_.source);
   raceway_error error;  // only its first byte is made: all of it for every chunk would cost too much
   error.text[0] = '\0';
   const auto call = range.job == kReset ? table_.reset : table_.step;
@@ -223,7 +223,7 @@ void Pool::work(Range range) {
 }
 
 void Pool::construct(Range range) {
-  const Inside inside(settings_.source);
+  const UserCodeScope scope(settings_.source);
   for (std::size_t i = range.first; i < range.first + range.count; ++i) {
     raceway_error error{};
     if (table_.construct(env_at(i), configurations_[i].get(), &error) == 0) {
@@ -288,7 +288,7 @@ void Pool::require_idle(const char* call) const {
 }
 
 void Pool::save(std::size_t env, void* row) const {
-  const Inside inside(settings_.source);
+  const UserCodeScope scope(settings_.source);
   if (!guard_) {
     table_.save(env_at(env), row);
     return;
@@ -299,7 +299,7 @@ void Pool::save(std::size_t env, void* row) const {
 }
 
 void Pool::load(std::size_t env, const void* row) {
-  const Inside inside(settings_.source);
+  const UserCodeScope scope(settings_.source);
   raceway_error error{};
   if (table_.load(env_at(env), row, &error) != 0) {
     throw std::invalid_argument("the state of environment " + std::to_string(env) + " is refused: " + error.text + ".");
@@ -307,7 +307,7 @@ void Pool::load(std::size_t env, const void* row) {
 }
 
 void Pool::draw(std::size_t env, std::uint8_t* pixels) const {
-  const Inside inside(settings_.source);
+  const UserCodeScope scope(settings_.source);
   raceway_error error{};
   if (table_.draw(env_at(env), pixels, &error) == 0) return;
   throw EnvError("environment " + std::to_string(env) + " could not be drawn: " + error.text);
@@ -330,7 +330,7 @@ bool Pool::close(const Poll& go_on) {
   while (!crew_->stop(Clock::now() + kPollEvery)) {
     if (!go_on()) return false;
   }
-  if (settings_.source) return crew_->aside([this] { destroy_all(); }, go_on);
+  if (settings_.source) return crew_->run_in_background([this] { destroy_all(); }, go_on);
   destroy_all();
   return true;
 }

@@ -13,9 +13,9 @@
 
 #include "crew.hpp"
 #include "guard.hpp"
-#include "inside.hpp"
 #include "machine.hpp"
 #include "rows.hpp"
+#include "user_code.hpp"
 
 namespace raceway {
 
@@ -102,7 +102,7 @@ class Pool {
   // call must recover() first.
   bool finish(const Poll& poll = nullptr);
   // The same for calls of environments other than steps. Given a `poll`, a user's own code runs in another thread.
-  bool aside(std::function<void()> work, const Poll& poll);
+  bool run_in_background(std::function<void()> work, const Poll& poll);
   bool unfinished() const { return unfinished_; }
   // Waits for what an unfinished call has left behind; every environment must then be reset. False: `poll` was.
   bool recover(const Poll& poll);

@@ -27,12 +27,12 @@ void Pool::place(raceway_batch& batch, std::size_t first) {
 
 std::int64_t Pool::step_rows(const raceway_batch& batch, std::size_t first, std::size_t count,
                              raceway_error* error) const {
-  const Inside inside(settings_.source);
+  const UserCodeScope scope(settings_.source);
   return guard_ ? guard_->call(table_.step, batch, first, count, error) : table_.step(&batch, first, count, error);
 }
 
 void Pool::observe_rows(const raceway_batch& batch, std::size_t first, std::size_t count) const {
-  const Inside inside(settings_.source);
+  const UserCodeScope scope(settings_.source);
   if (guard_) {
     guard_->observe(batch, first, count);
   } else {

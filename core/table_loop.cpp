@@ -40,7 +40,7 @@ class Share {
         randoms_(count_),
         episodes_(count_),
         records_(count_) {
-    const Inside inside(run_.source);
+    const UserCodeScope scope(run_.source);
     raceway_error error{};
     for (std::size_t i = 0; i < count_; ++i) {
       if (table_.construct(envs_.data() + i * table_.env_size, configuration, &error) != 0) {
@@ -62,7 +62,7 @@ class Share {
     if (table_.reset(&batch_, 0, count_, &error) >= 0) failure_.note(error);
   }
   ~Share() {
-    const Inside inside(run_.source);
+    const UserCodeScope scope(run_.source);
     for (std::size_t i = 0; i < made_; ++i) table_.destroy(envs_.data() + i * table_.env_size);
   }
   Share(const Share&) = delete;
@@ -71,7 +71,7 @@ class Share {
   void loop() {
     const auto* actions = static_cast<const std::byte*>(run_.actions);
     const std::size_t bytes = bytes_of(layout_.action);
-    const Inside inside(run_.source);
+    const UserCodeScope scope(run_.source);
     raceway_error error{};
     for (std::size_t step = 0; step < run_.num_steps && made_ == count_; ++step) {
       batch_.actions = actions + (step * run_.num_envs + begin_) * bytes;

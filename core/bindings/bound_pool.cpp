@@ -109,12 +109,12 @@ void BoundPool::leave_behind() {
 }
 
 // Calls of environments other than steps. `used` is what they write to.
-void BoundPool::aside(std::function<void()> work, nb::handle used) {
+void BoundPool::run_in_background(std::function<void()> work, nb::handle used) {
   const Pool::Poll poll = signals_of_main_thread();
   bool finished = false;
   {
     const Unlocked unlocked;
-    finished = pool_->aside(std::move(work), poll);
+    finished = pool_->run_in_background(std::move(work), poll);
   }
   if (finished) return;
   hold(used);
@@ -182,7 +182,7 @@ nb::object BoundPool::observe() {
   Lease lease(*full_slab_);  // with copy=False too: what the last step returned stays
   std::byte* rows = lease.data();
   const nb::object owner = lease.into_owner();
-  aside([this, rows] { pool_->observe(rows); }, owner);
+  run_in_background([this, rows] { pool_->observe(rows); }, owner);
   return observations(pool_->full_rows().bind(rows).obs, pool_->layout(), pool_->settings().num_envs, owner);
 }
 
@@ -354,7 +354,7 @@ nb::object BoundPool::pictures() {
   const auto draw = [this, data, envs, bytes] {
     for (std::size_t i = 0; i < envs; ++i) pool_->draw(i, static_cast<std::uint8_t*>(data) + i * bytes);
   };
-  aside(draw, pixels);
+  run_in_background(draw, pixels);
   return pixels.attr("reshape")(envs, height, width, 3);
 }
 

@@ -55,7 +55,7 @@ class BoundPool {
     nb::object owner;
   };
 
-  void aside(std::function<void()> work, nb::handle used);
+  void run_in_background(std::function<void()> work, nb::handle used);
   void leave_behind();
   template <class Begin>
   nb::tuple filled(Begin begin);

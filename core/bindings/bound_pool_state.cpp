@@ -54,7 +54,7 @@ nb::tuple BoundPool::save() {
   const auto save_all = [this, n, rows] {
     for (std::size_t i = 0; i < n; ++i) pool_->save(i, static_cast<char*>(rows) + i * pool_->state_bytes());
   };
-  aside(save_all, row_array);
+  run_in_background(save_all, row_array);
   for (std::size_t i = 0; i < n; ++i) {
     const raceway_random& r = pool_->random(i);
     const std::uint64_t words[6] = {r.state_high, r.state_low, r.increment_high, r.increment_low, r.has_half, r.half};
@@ -85,7 +85,7 @@ void BoundPool::load(nb::handle rows, nb::handle random, nb::handle counts, nb::
     if (flaw.empty()) continue;
     throw nb::value_error(("the state of environment " + std::to_string(i) + " is refused: " + flaw + ".").c_str());
   }
-  aside([this, row_data] { load_rows(*pool_, row_data); }, rows);
+  run_in_background([this, row_data] { load_rows(*pool_, row_data); }, rows);
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint64_t* w = words + 6 * i;
     pool_->random(i) = {w[0], w[1], w[2], w[3], static_cast<std::uint32_t>(w[4]), static_cast<std::uint32_t>(w[5])};

@@ -59,11 +59,11 @@ nb::dict task_dict(const Task& task, bool is_built_in) {
 
 // Runs the initialisers of the library: they are the user's own code.
 Task opened(const std::string& path, const std::string& source) {
-  tell_crashes();
+  report_crashes();
   const char* name = kept_name(source);
   const auto task = std::make_shared<std::optional<Task>>();
   run_interruptibly([path, name, task] {
-    const Inside inside(name);
+    const UserCodeScope scope(name);
     *task = open_library(path);
   });
   (*task)->source = name;
@@ -144,7 +144,7 @@ Configurations::Configurations(const std::string& id, const std::vector<nb::dict
   for (const nb::dict& each : kwargs) work->given.emplace_back(*task_.table, each);
   const auto configure_all = [work, &task = task_] {
     const Shelf shelf;
-    const Inside inside(task.source);
+    const UserCodeScope scope(task.source);
     for (const Values& values : work->given) work->made.push_back(configure(*task.table, values.get()));
   };
   if (task_.source) {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "../aside.hpp"
+#include "../background.hpp"
 
 namespace raceway::python {
 
@@ -69,18 +69,18 @@ std::function<bool()> signals_of_main_thread() {
 
 void run_interruptibly(std::function<void()> work) {
   const std::function<bool()> poll = signals_of_main_thread();
-  std::optional<Aside> aside;
+  std::optional<BackgroundTask> task;
   bool ended = true;
   {
     const Unlocked unlocked;
     if (poll) {
-      ended = aside.emplace(std::move(work)).wait(poll);
+      ended = task.emplace(std::move(work)).wait(poll);
     } else {
       work();
     }
   }
   if (!ended) throw nb::python_error();
-  if (aside) aside->rethrow();
+  if (task) task->rethrow();
 }
 
 }  // namespace raceway::python

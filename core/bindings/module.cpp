@@ -85,8 +85,8 @@ NB_MODULE(_core, module) {
   module.def("table_loop", &python::run_table_loop, nb::arg("id"), nb::arg("kwargs"), nb::arg("limit"),
              nb::arg("num_envs"), nb::arg("actions"), nb::arg("num_steps"), nb::arg("num_threads"), nb::arg("seed"));
   module.def("guard_pools", [](bool guard) { guards_pools().store(guard); }, nb::arg("guard"));
-  module.def("own_code", [] {
-    const OwnCode all = own_code();
+  module.def("user_code", [] {
+    const UserCodeCount all = count_user_code();
     return nb::make_tuple(all.inside, all.entered);
   });
   module.def("usable_cpus", &usable_cpus);

@@ -257,7 +257,7 @@ def table_loop(
 def guard_pools(guard: bool) -> None:
     """Whether pools made from now on look for environments that write outside their own memory, which is slow."""
 
-def own_code() -> tuple[int, int]:
+def user_code() -> tuple[int, int]:
     """How many threads are in the code of a user's own header now, and how often any has entered it."""
 
 def usable_cpus() -> int: ...

@@ -87,10 +87,10 @@ CASE("something else can be done aside, and what it throws is thrown") {
   Crew crew(settings(1, 1), 1, [](Range) {});
   const auto caller = std::this_thread::get_id();
   std::thread::id other;
-  CHECK(crew.aside([&] { other = std::this_thread::get_id(); }, [] { return true; }));
+  CHECK(crew.run_in_background([&] { other = std::this_thread::get_id(); }, [] { return true; }));
   CHECK(other != caller && other != std::thread::id());
   const auto fail = [] { throw std::runtime_error("too bad"); };
-  CHECK_THROWS(std::runtime_error, "too bad", crew.aside(fail, [] { return true; }));
+  CHECK_THROWS(std::runtime_error, "too bad", crew.run_in_background(fail, [] { return true; }));
 }
 
 CASE("what is done aside goes on when its caller leaves, and is waited for") {
@@ -100,7 +100,7 @@ CASE("what is done aside goes on when its caller leaves, and is waited for") {
     while (!open) std::this_thread::yield();
     ended = true;
   };
-  CHECK(!crew.aside(work, [] { return false; }));
+  CHECK(!crew.run_in_background(work, [] { return false; }));
   CHECK(!crew.settle(Clock::now() + 10ms));
   CHECK(!crew.stop(Clock::now() + 10ms));
   open = true;

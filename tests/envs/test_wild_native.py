@@ -153,14 +153,14 @@ def test_handlers_are_installed_only_with_a_header(wild: str) -> None:
 INTERRUPTING = """
     import os, signal, sys, threading, time
     import raceway
-    from raceway._core import own_code
+    from raceway._core import user_code
 
     def interrupt(times, number):
-        seen, since = own_code(), time.monotonic()
+        seen, since = user_code(), time.monotonic()
         while time.monotonic() - since < 0.5 or not seen[0]:
             time.sleep(0.01)
-            if own_code() != seen:
-                seen, since = own_code(), time.monotonic()
+            if user_code() != seen:
+                seen, since = user_code(), time.monotonic()
         for _ in range(times):
             os.kill(os.getpid(), number)
             time.sleep(0.5)
@@ -188,11 +188,11 @@ def test_a_slow_step_goes_on_behind_ctrl_c_and_then_the_pool_can_be_reset(wild: 
     try:
         pool.step([0] * 3)
     except KeyboardInterrupt:
-        print("interrupted, inside:", own_code()[0] > 0)
+        print("interrupted, inside:", user_code()[0] > 0)
     try:
         pool.step([0] * 3)  # waits for the other one
     except Exception as error:
-        print(type(error).__name__, own_code()[0])
+        print(type(error).__name__, user_code()[0])
     print(pool.reset(seed=1)[0].tolist())
     pool.close()
     """
@@ -461,7 +461,7 @@ def test_a_rollout_that_was_interrupted_keeps_nothing_alive(wild: str) -> None:
         collected(pool, net, 1)
     except KeyboardInterrupt:
         print("interrupted")
-    while own_code()[0]:
+    while user_code()[0]:
         time.sleep(0.05)
     del pool, net
     gc.collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from raceway._core import own_code
+from raceway._core import user_code
 
 _PATIENCE_S = 5.0
 """That a step may take after Ctrl-C."""
@@ -19,7 +19,7 @@ class StuckHeader:
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._left_behind = own_code()[0]
+        self._left_behind = user_code()[0]
         """Threads that an earlier pool could not stop."""
         self._seen: tuple[int, int] | None = None
         self._since = 0.0
@@ -28,7 +28,7 @@ class StuckHeader:
         if self._seen is None:
             self._tell("Ends after this round. Press Ctrl-C again to end at once.")
         now = time.monotonic()
-        if (seen := own_code()) != self._seen or seen[0] <= self._left_behind:
+        if (seen := user_code()) != self._seen or seen[0] <= self._left_behind:
             self._seen, self._since = seen, now
         if now - self._since < _PATIENCE_S:
             return False

@@ -1,4 +1,4 @@
-#include "aside.hpp"
+#include "background.hpp"
 
 #include <pthread.h>
 
@@ -27,7 +27,7 @@ std::thread start_thread(const std::string& name, std::function<void()> work) {
   }
 }
 
-Aside::Aside(std::function<void()> work) : state_(std::make_shared<State>()) {
+BackgroundTask::BackgroundTask(std::function<void()> work) : state_(std::make_shared<State>()) {
   const auto run = [state = state_, work = std::move(work)] {
     try {
       work();
@@ -38,13 +38,13 @@ Aside::Aside(std::function<void()> work) : state_(std::make_shared<State>()) {
     state->signal.raise();
   };
   try {
-    start_thread("raceway-aside", run).detach();
+    start_thread("raceway-task", run).detach();
   } catch (const std::system_error&) {
     run();
   }
 }
 
-bool Aside::ended_by(Clock::time_point deadline) const {
+bool BackgroundTask::ended_by(Clock::time_point deadline) const {
   Patience patience(kSpin);
   while (true) {
     const std::uint32_t seen = state_->signal.now();
@@ -53,14 +53,14 @@ bool Aside::ended_by(Clock::time_point deadline) const {
   }
 }
 
-bool Aside::wait(const std::function<bool()>& go_on) const {
+bool BackgroundTask::wait(const std::function<bool()>& go_on) const {
   while (!ended_by(Clock::now() + kPollEvery)) {
     if (!go_on()) return false;
   }
   return true;
 }
 
-void Aside::rethrow() const {
+void BackgroundTask::rethrow() const {
   if (state_->failure) std::rethrow_exception(state_->failure);
 }
 

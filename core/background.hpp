@@ -1,4 +1,4 @@
-// Work in a thread of its own, for a caller that must not be kept: one that listens for signals while it waits.
+// Work in a thread of its own, for a caller that must not block: one that listens for signals while it waits.
 #pragma once
 
 #include <exception>
@@ -17,9 +17,9 @@ std::thread start_thread(const std::string& name, std::function<void()> work);
 
 // Started when it is made; if the system has no thread left, the constructor does the work. An object that is destroyed
 // earlier does not end the work, so `work` must own what it uses, or its owner must stay.
-class Aside {
+class BackgroundTask {
  public:
-  explicit Aside(std::function<void()> work);
+  explicit BackgroundTask(std::function<void()> work);
 
   // Whether the work has ended by the deadline.
   bool ended_by(Clock::time_point deadline) const;

@@ -1,4 +1,4 @@
-#include "inside.hpp"
+#include "user_code.hpp"
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -15,14 +15,14 @@
 namespace raceway {
 namespace {
 
-// A place for each thread. The handler finds its own by the thread's id: thread-local memory may be made when it is
+// A slot for each thread. The handler finds its own by the thread's id: thread-local memory may be made when it is
 // first touched, which is nothing to do in a signal handler.
-struct alignas(64) Place {
+struct alignas(64) ThreadSlot {
   std::atomic<pid_t> thread{0};
   std::atomic<const char*> source{nullptr};
   std::atomic<std::uint64_t> entered{0};
 };
-std::array<Place, 1024> places;
+std::array<ThreadSlot, 1024> slots;
 
 // A second stack for signal handlers, unless the thread has one: after endless recursion there is no room on the first.
 class HandlerStack {
@@ -48,36 +48,36 @@ class HandlerStack {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-thread_local Place* own_place = nullptr;  // needs no making, unlike the next
+thread_local ThreadSlot* own_slot = nullptr;  // needs no making, unlike the next
 
-// The place of a thread. There is none for threads beyond those: what they do is not told.
-struct Seat {
-  Seat() {
-    for (Place& each : places) {
+// The slot of a thread. There is none for threads beyond those: what they do is not told.
+struct SlotOwner {
+  SlotOwner() {
+    for (ThreadSlot& each : slots) {
       pid_t nobody = 0;
       if (each.thread.compare_exchange_strong(nobody, this_thread())) {
-        own_place = place = &each;
+        own_slot = slot = &each;
         return;
       }
     }
   }
-  ~Seat() {
-    own_place = nullptr;
-    if (place) place->thread.store(0);
+  ~SlotOwner() {
+    own_slot = nullptr;
+    if (slot) slot->thread.store(0);
   }
-  Place* place = nullptr;
+  ThreadSlot* slot = nullptr;
   HandlerStack stack;
 };
-thread_local Seat seat;
+thread_local SlotOwner slot_owner;
 
-// In the child of a fork the only thread has another id, and the places of the others are free.
+// In the child of a fork the only thread has another id, and the slots of the others are free.
 void after_fork() {
-  for (Place& each : places) {
-    if (&each == own_place) continue;
+  for (ThreadSlot& each : slots) {
+    if (&each == own_slot) continue;
     each.source.store(nullptr, std::memory_order_relaxed);
     each.thread.store(0);
   }
-  if (own_place) own_place->thread.store(this_thread());
+  if (own_slot) own_slot->thread.store(this_thread());
 }
 
 struct Handled {
@@ -100,7 +100,7 @@ void on_crash(int number, siginfo_t* info, void* context) {
   const int saved = errno;
   std::size_t index = 0;
   while (kHandled[index].number != number) ++index;
-  if (const char* source = visit_of(this_thread()).source) {
+  if (const char* source = user_code_of(this_thread()).source) {
     put("\nraceway: ");
     put(kHandled[index].name);
     put(" in the code of ");
@@ -121,18 +121,18 @@ void on_crash(int number, siginfo_t* info, void* context) {
 
 }  // namespace
 
-void Inside::enter(const char* source) {
-  if (!seat.place) return;
-  place_ = &seat.place->source;
-  place_->store(source, std::memory_order_relaxed);
-  std::atomic<std::uint64_t>& entered = seat.place->entered;
+void UserCodeScope::enter(const char* source) {
+  if (!slot_owner.slot) return;
+  slot_ = &slot_owner.slot->source;
+  slot_->store(source, std::memory_order_relaxed);
+  std::atomic<std::uint64_t>& entered = slot_owner.slot->entered;
   entered.store(entered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-Visit visit_of(pid_t thread) {
-  for (const Place& place : places) {
-    if (place.thread.load(std::memory_order_relaxed) != thread) continue;
-    return {place.source.load(std::memory_order_relaxed), place.entered.load(std::memory_order_relaxed)};
+UserCodeCall user_code_of(pid_t thread) {
+  for (const ThreadSlot& slot : slots) {
+    if (slot.thread.load(std::memory_order_relaxed) != thread) continue;
+    return {slot.source.load(std::memory_order_relaxed), slot.entered.load(std::memory_order_relaxed)};
   }
   return {};
 }
@@ -145,11 +145,11 @@ void put(const char* text) {
   static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));
 }
 
-OwnCode own_code() {
-  OwnCode all;
-  for (const Place& place : places) {
-    if (place.source.load(std::memory_order_relaxed)) all.inside += 1;
-    all.entered += place.entered.load(std::memory_order_relaxed);
+UserCodeCount count_user_code() {
+  UserCodeCount all;
+  for (const ThreadSlot& slot : slots) {
+    if (slot.source.load(std::memory_order_relaxed)) all.inside += 1;
+    all.entered += slot.entered.load(std::memory_order_relaxed);
   }
   return all;
 }
@@ -164,7 +164,7 @@ const char* kept_name(const std::string& name) {
   return names.emplace_back(name).c_str();
 }
 
-void tell_crashes() {
+void report_crashes() {
   static std::once_flag once;
   std::call_once(once, [] {
     pthread_atfork(nullptr, nullptr, after_fork);
