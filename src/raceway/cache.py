@@ -61,6 +61,14 @@ def is_private(path: Path) -> bool:
     return stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & _OTHERS_WRITE
 
 
+def remove_foreign(folder: Path, most: int) -> None:
+    """Removes from a private folder what is not a file of this user's, or has more than `most` bytes."""
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if not is_private(Path(entry.path)) or entry.stat(follow_symlinks=False).st_size > most:
+                _remove(entry)
+
+
 def _is_safe_below(path: Path) -> bool:
     """Whether no other user could put another folder in its place: none but root, and those of a group that may write.
 
@@ -76,8 +84,12 @@ def _is_safe_below(path: Path) -> bool:
 
 def _empty(path: Path) -> None:
     for entry in os.scandir(path):
-        with suppress(OSError):
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            else:
-                os.unlink(entry.path)
+        _remove(entry)
+
+
+def _remove(entry: os.DirEntry[str]) -> None:
+    with suppress(OSError):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)

@@ -19,7 +19,7 @@ MOST_SETTINGS = 1 << 20
 """Bytes of a JSON file that a run has one of: settings, facts, what it reached."""
 MOST_TEXT = 1 << 24
 """Bytes of any other JSON file. Read, it takes up to twenty times as much memory."""
-MOST_LOG = 1 << 28
+MOST_LOG = 1 << 26
 """Bytes of a log that is read. A run writes about a thousand rows, less than a megabyte."""
 _MOST_LINE = 1 << 20
 _DEEPEST = 50
@@ -162,14 +162,17 @@ def write_json(path: Path, value: Any, *, mode: int = 0o666) -> None:
     write_whole(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode(), mode=mode)
 
 
-def write_whole(path: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """Writes a file so that nobody ever sees a part of it: under another name, synced, then renamed."""
+def write_whole(path: Path, content: bytes | Iterable[bytes], *, mode: int = 0o666) -> None:
+    """Writes a file, in one piece or several, so that nobody ever sees a part of it.
+
+    It is written under another name, synced, then renamed.
+    """
     aside = f".{path.name}.{uuid.uuid4().hex}"
     with opened_folder(path.parent, create=True) as folder:
         try:
             handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode, dir_fd=folder)
             with open(handle, "wb") as file:
-                file.write(content)
+                file.writelines([content] if isinstance(content, bytes) else content)
                 file.flush()
                 os.fsync(handle)
             os.replace(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -180,6 +183,14 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o666) -> None:
                 os.unlink(aside, dir_fd=folder)
             raise
         os.fsync(folder)
+
+
+def pieces(handle: int) -> Iterator[bytes]:
+    """The content of an open file, from its beginning, whatever its position."""
+    place = 0
+    while piece := os.pread(handle, 1 << 20, place):
+        place += len(piece)
+        yield piece
 
 
 def remove(path: Path) -> None:
@@ -218,7 +229,8 @@ def _opened(path: Path, flags: int, mode: str) -> IO[bytes]:
             raise RunFolderError(f"{path} cannot be written: it is not a file.")
         if facts.st_nlink > 1:  # a copy made by links: the other one is not this run's to change
             os.close(handle)
-            write_whole(path, read_whole(path, MOST_LOG))
+            with opened_to_read(path) as file:
+                write_whole(path, pieces(file.fileno()))
             handle = os.open(path.name, flags | os.O_NONBLOCK | os.O_NOFOLLOW, 0o666, dir_fd=folder)
     return open(handle, mode)
 

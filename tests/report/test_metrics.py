@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 import subprocess
 import sys
@@ -115,8 +116,15 @@ def test_wandb_that_is_not_installed_is_named_with_the_command(tmp_path: Path, m
         MetricsLog(tmp_path, wandb_project="mine")
 
 
-def test_a_folder_that_tensorboard_cannot_have_is_told_at_the_end_and_loses_no_line(tmp_path: Path) -> None:
-    (tmp_path / "tensorboard").write_text("a file where the folder should be")
+@pytest.mark.parametrize("what", ["file", "pipe", "link"])
+def test_a_folder_that_tensorboard_cannot_have_is_told_at_the_end_and_loses_no_line(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "tensorboard"
+    if what == "file":
+        path.write_text("a file where the folder should be")
+    elif what == "pipe":
+        os.mkfifo(path)  # nothing waits for a writer
+    else:
+        path.symlink_to(tmp_path)
     log = MetricsLog(tmp_path)
     log.write(1, {"a": 1.0})
     log.close()

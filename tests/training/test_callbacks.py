@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import raceway
+from raceway.callbacks import LearningRateSchedule
 from raceway.errors import SettingError
 from raceway.graph import ReactionError
 from raceway.training.callbacks import Control, Round
@@ -204,3 +205,26 @@ def test_one_that_fails_ends_the_run_with_its_error(tmp_path: Path, where: str) 
     settings = {"total_steps": 4 * 8 * 30_000, "evaluation": {"times": 10_000, "episodes": 1}}
     with pytest.raises((ReactionError, ZeroDivisionError), match=where):
         train(tmp_path, callbacks=[Broken(where)], **settings)
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "said"),
+    [
+        (StopAtReturn(5.0), r"is not a list. Give one: callbacks=\[...\]"),
+        ([StopAtReturn], r"StopAtReturn is a class. Give an object of it: StopAtReturn\(...\)"),
+        ([print], "is not a callback. Derive its class from raceway.Callback"),
+        (7, "callbacks=7 is not a list"),
+    ],
+    ids=["one", "a class", "a function", "a number"],
+)
+def test_what_is_no_list_of_callbacks_is_told(callbacks: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=said):
+        raceway.train("CartPole-v1", callbacks=callbacks, log={"directory": str(tmp_path)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_learning_rate_that_no_update_can_use_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"A callback has set learning_rate=1e\+300"):
+        raceway.train(
+            "CartPole-v1", callbacks=[LearningRateSchedule(lambda progress: 1e300)], log={"directory": str(tmp_path)}
+        )

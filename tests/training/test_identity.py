@@ -100,3 +100,16 @@ def test_nor_do_those_that_only_contain_an_object(held: Any) -> None:
 def test_where_a_header_lies_makes_no_difference() -> None:
     one, other = (identity_of(TrainConfig(env=f"/{place}/task.hpp")) for place in "ab")
     assert one == other
+
+
+def test_the_outcome_of_another_run_is_refused(run: Path, runs: dict[int, Path]) -> None:
+    shutil.copy(runs[2] / "outcome.json", run / "outcome.json")
+    with pytest.raises(RunFolderError, match=r"outcome\.json belongs to another run: seed=2 \(here 1\)"):
+        raceway.resume(run)
+    shutil.copy(runs[1] / "outcome.json", run / "outcome.json")
+    raceway.resume(run)
+    config = json.loads((run / "config.json").read_text())
+    config["ppo"]["gamma"] = 0.5
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(RunFolderError, match=r"outcome\.json was written under other settings.*Put the settings back"):
+        raceway.resume(run)

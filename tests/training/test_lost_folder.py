@@ -113,6 +113,27 @@ def test_a_folder_that_is_lost_is_saved_beside_it_and_resumed_from(
     assert rounds == list(range(ROUNDS))
 
 
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+@pytest.mark.parametrize("name", ["metrics.jsonl", "chain.jsonl"])
+def test_a_log_that_is_lost_is_saved_with_the_run_beside_it(
+    name: str, how: str, tmp_path: Path, undisturbed: raceway.Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def act(path: Path) -> None:
+        (path / name).rename(path / "elsewhere")
+        if how == "replaced":
+            (path / name).touch()
+
+    with pytest.raises(RunFolderError, match=rf"{name} was (deleted or moved|replaced by another file) while"):
+        train(tmp_path, act)
+    path, saved = tmp_path / "CartPole-v1/run", tmp_path / "CartPole-v1/run-saved"
+    assert capsys.readouterr().out.count(f"The run stops, and is saved in {saved}") == 1
+    assert (path / name).exists() == (how == "replaced")
+    raceway.resume(saved, callbacks=[At(lambda: None)], quiet=True)
+    assert (saved / "chain.jsonl").read_bytes() == (undisturbed.directory / "chain.jsonl").read_bytes()
+    rounds = [json.loads(line).get("round") for line in (saved / "metrics.jsonl").read_text().splitlines()]
+    assert rounds == list(range(ROUNDS))
+
+
 def test_a_folder_whose_parent_is_gone_is_saved_where_the_user_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

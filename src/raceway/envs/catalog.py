@@ -17,7 +17,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import NameNotFound
 
 from raceway import _core
-from raceway.messages import quoted
+from raceway.messages import printable, quoted
 from raceway.names import did_you_mean, did_you_mean_id
 
 
@@ -242,7 +242,8 @@ def _file(name: str, value: Any) -> str:
     if not path.startswith((".", "/")) and os.path.isfile(own := os.path.join(_ASSETS, path)):
         path = own
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"{name}={quoted(value)}: there is no file {os.path.abspath(path)}.")
+        what = "that is not a file" if os.path.exists(path) else f"there is no file {printable(os.path.abspath(path))}"
+        raise FileNotFoundError(f"{name}={quoted(value)}: {what}.")
     return os.path.abspath(path)
 
 

@@ -17,10 +17,14 @@ _PACKAGES = {
     "ale_py": "ale-py",
     "Box2D": 'swig "gymnasium[box2d]"',
     "cv2": "opencv-python",
+    "flax": "flax",
+    "moviepy": "moviepy",
+    "pygame": "pygame",
     "gymnasium_robotics": "gymnasium-robotics",
     "highway_env": "highway-env",
     "OpenGL": "PyOpenGL",
     "PIL": "pillow",
+    "shimmy": '"shimmy[dm-control]"',
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
@@ -44,6 +48,8 @@ _MODULES = {
     "PointMaze": "gymnasium_robotics",
     "AntMaze": "gymnasium_robotics",
     "FrankaKitchen": "gymnasium_robotics",
+    "dm_control/": "shimmy",
+    "Vizdoom": "vizdoom",
 }
 """How the ids of well-known packages begin, and the modules that register them."""
 
@@ -99,6 +105,8 @@ def what_is_missing(error: ImportError | DependencyNotInstalled) -> str:
     if package := _package(top):
         return f"{text} Install the package that has it: pip install {package}"
     # By its name alone it could be anybody's: a stranger may have taken that of a module of the user's.
+    if "site-packages" in where or "dist-packages" in where:
+        return f"{text} Install the package that provides it."
     beside = f"put it beside {where.rpartition(':')[0]}" if where else "put it where Python finds it"
     return f"{text} If it is yours, {beside}; otherwise install the package that provides it."
 

@@ -206,7 +206,7 @@ class _TensorBoard:
         from tensorboardX.proto.summary_pb2 import Summary
 
         self._event, self._summary = Event, Summary
-        if not directory.is_symlink():
+        if directory.is_dir() and not directory.is_symlink():  # of a pipe, rmtree would wait for a writer
             shutil.rmtree(directory, ignore_errors=True)
         with opened_folder(directory, create=True):  # which a link is not
             pass
@@ -235,7 +235,7 @@ class _Wandb:
             import wandb
         except ImportError:
             raise MissingPackageError(
-                f"Weights & Biases is not installed, but log.wandb_project={project!r} asks for it. "
+                f"Weights & Biases is not installed, but log.wandb_project={quoted(project)} asks for it. "
                 "pip install 'raceway[wandb]'"
             ) from None
         self._run: Any = wandb.init(project=project, name=directory.name, dir=str(directory))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raceway.algos.configs import AlgorithmConfig
+from raceway.algos.configs import MOST_FLOAT, AlgorithmConfig
 from raceway.algos.rollout import Collected, Episodes
 from raceway.errors import SettingError
+from raceway.messages import quoted
 from raceway.training.evaluation import Evaluation
 from raceway.training.recent import RecentEpisodes
 
@@ -122,7 +122,7 @@ class Director:
         self, callbacks: Sequence[Callback] = (), stop_at_return: float | None = None, *, has_new_end: bool = False
     ) -> None:
         """`has_new_end`: the run is resumed to train for longer than before, or to another return."""
-        self.callbacks = list(callbacks)
+        self.callbacks = _checked(callbacks)
         self._has_new_end = has_new_end
         self.control = Control()
         self._stop_at_return = stop_at_return
@@ -189,6 +189,17 @@ class Director:
             self.control.load(state, has_new_end=self._has_new_end)
 
 
+def _checked(callbacks: Any) -> list[Callback]:
+    if isinstance(callbacks, Callback) or not isinstance(callbacks, Sequence):
+        raise SettingError(f"callbacks={quoted(callbacks)} is not a list. Give one: callbacks=[...].")
+    for each in callbacks:
+        if isinstance(each, type) and issubclass(each, Callback):
+            raise SettingError(f"callbacks: {each.__name__} is a class. Give an object of it: {each.__name__}(...).")
+        if not isinstance(each, Callback):
+            raise SettingError(f"callbacks: {quoted(each)} is not a callback. Derive its class from raceway.Callback.")
+    return list(callbacks)
+
+
 def reached(recent: RecentEpisodes, goal: str) -> str:
     """The reason to stop at a training return."""
     return f"the mean return of the last {recent.size} training episodes, {recent.return_mean:.1f}, reached {goal}"
@@ -198,8 +209,8 @@ def check_control(control: Control, config: AlgorithmConfig) -> None:
     """Refuses what a callback has set if the algorithm cannot use it."""
     rate, ent_coef = control.learning_rate, control.ent_coef
     for name, value in (("learning_rate", rate), ("ent_coef", ent_coef)):
-        if value is not None and not (math.isfinite(value) and value >= 0):
-            raise SettingError(f"A callback has set {name}={value}. Set a finite number from 0 up, or None.")
+        if value is not None and not 0 <= value <= MOST_FLOAT:  # which NaN is not either
+            raise SettingError(f"A callback has set {name}={value}. Set a number from 0 to {MOST_FLOAT:g}, or None.")
     if rate is not None and config.lr_schedule != "constant":
         raise SettingError(
             f"A callback has set learning_rate={rate:g}, but lr_schedule={config.lr_schedule!r} sets it with every "

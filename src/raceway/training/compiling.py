@@ -8,10 +8,11 @@ from pathlib import Path
 
 import jax
 
-from raceway.cache import private_folder
+from raceway.cache import private_folder, remove_foreign
 from raceway.report.system import cpu_name, versions
 
 _LEAST_COMPILE_S = 0.05
+_LARGEST_PROGRAM = 1 << 28
 
 
 def keep_compiled() -> None:
@@ -37,7 +38,10 @@ def cache_directory() -> Path | None:
     """
     found = versions()
     kind = f"{cpu_name()} {_cpu_features()} {found['jax']} {found['jaxlib']}"
-    return private_folder(f"compiled/{hashlib.sha256(kind.encode()).hexdigest()[:16]}")
+    directory = private_folder(f"compiled/{hashlib.sha256(kind.encode()).hexdigest()[:16]}")
+    if directory is not None:
+        remove_foreign(directory, _LARGEST_PROGRAM)  # JAX opens whatever has the right name
+    return directory
 
 
 def _cpu_features() -> str:

@@ -103,7 +103,7 @@ class RunFolder:
         except SettingError as error:
             raise SettingError(f"{self.config}: {printable(str(error), 1000)}") from None
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise RunFolderError(f"{self.config} is damaged: {printable(str(error))}.") from None
+            raise RunFolderError(f"{self.config} is damaged: {printable(str(error)).rstrip('.')}.") from None
 
     def check_links(self) -> None:
         """Refuses a folder in which something that a run writes to is a link."""

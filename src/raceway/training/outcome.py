@@ -15,6 +15,7 @@ from raceway.messages import quoted
 from raceway.training.config import TrainConfig, plain
 from raceway.training.evaluation import Evaluation
 from raceway.training.folder import RunFolder
+from raceway.training.identity import check_identity, identity_of
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def write_outcome(folder: RunFolder, run: Run) -> None:
     """Makes the run a finished one."""
     evaluation = None if run.evaluation is None else plain(run.evaluation.to_dict())
     facts = {name: getattr(run, name) for name in _FACTS}
-    write_json(folder.outcome, {**facts, "evaluation": evaluation, "env_args": plain(run.env_args)})
+    told = {"evaluation": evaluation, "env_args": plain(run.env_args), "run": identity_of(run.config)}
+    write_json(folder.outcome, {**facts, **told})
 
 
 def read_outcome(folder: RunFolder) -> Run | None:
@@ -77,10 +79,13 @@ def read_outcome(folder: RunFolder) -> Run | None:
     if not os.path.lexists(folder.outcome):
         return None
     told = read_json(folder.outcome, MOST_TEXT)
+    config = folder.read_config()
+    if isinstance(told, dict) and "run" in told:  # older ones do not say it
+        check_identity(folder.outcome, told["run"], config, fix="Put the settings back, or begin another run.")
     try:
         return Run(
             directory=folder.path,
-            config=folder.read_config(),
+            config=config,
             steps=int(told["steps"]),
             seconds=float(told["seconds"]),
             evaluation=None if told["evaluation"] is None else Evaluation.of(told["evaluation"]),

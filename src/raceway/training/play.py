@@ -324,6 +324,9 @@ class _Show:
         except (ModuleNotFoundError, DependencyNotInstalled) as error:
             raise MissingPackageError(f"{name} cannot be drawn: {what_is_missing(error)}") from error
         if not pictures or pictures[0] is None:
+            if self._source.is_single and env.render_mode != "rgb_array":
+                made = f"it was made with render_mode={env.render_mode!r}"
+                raise UserError(f"{name} gives no pictures: {made}. Make it with render_mode='rgb_array'.")
             raise UserError(f"{name} gives no pictures: its render() returned nothing with render_mode='rgb_array'.")
         if not self._progress.frames and isinstance(env, NativePool) and env.coarse_by:
             note = (

@@ -1,4 +1,4 @@
-"""A run whose folder is deleted, moved or replaced while it trains: noticed, and saved in another folder."""
+"""A run whose folder, or a log in it, is deleted, moved or replaced while it trains: noticed, and saved elsewhere."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from types import TracebackType
 
 from raceway.errors import RunFolderError
 from raceway.files import (
-    MOST_LOG,
     MOST_SETTINGS,
     KnownFolder,
     open_to_append,
     opened_to_read,
+    pieces,
     read_whole,
     write_whole,
 )
@@ -58,8 +58,22 @@ class Rescue:
     def look(self) -> bool:
         """Looks at the folder now. Returns whether it is gone."""
         if not self.why:
-            self.why = self.known.what_happened()
+            self.why = self.known.what_happened() or self._what_happened_to_logs()
         return bool(self.why)
+
+    def _what_happened_to_logs(self) -> str:
+        """Why what is written to the logs is lost, in words; empty if it is not, or if nobody can tell."""
+        for name, handle in self._logs.items():
+            path, ours = self._folder.path / name, os.fstat(handle)
+            try:
+                there = os.lstat(path)
+            except FileNotFoundError:
+                return f"{path} was deleted or moved while the run was writing to it"
+            except OSError:
+                continue
+            if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
+                return f"{path} was replaced by another file while the run was writing to it"
+        return ""
 
     @property
     def folder(self) -> RunFolder:
@@ -81,7 +95,7 @@ class Rescue:
 
     def _write_settings_and_logs(self, saved: RunFolder) -> None:
         for name, handle in self._logs.items():
-            write_whole(saved.path / name, os.pread(handle, min(os.fstat(handle).st_size, MOST_LOG), 0))
+            write_whole(saved.path / name, pieces(handle))
         for name, content in self._settings.items():
             write_whole(saved.path / name, content)
 

@@ -80,8 +80,9 @@ class Setup:
             "Use fewer environments or shorter rounds.",
         )
         if self.evaluates:
-            means = f"now {self.config.evaluation.num_envs}, which means one for each episode"
-            self.check_trial(self.trial, f"Use fewer: evaluation.num_envs ({means}).")
+            given = self.config.evaluation.num_envs
+            means = "None, one for each episode" if given is None else f"{given}"
+            self.check_trial(self.trial, f"Use fewer: evaluation.num_envs (now {means}).")
 
     def check_trial(self, trial: Trial, fix: str) -> None:
         """Refuses an evaluation that the memory cannot hold."""

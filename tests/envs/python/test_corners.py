@@ -6,10 +6,12 @@ import bdb
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -389,3 +391,48 @@ def test_a_pool_that_restarts_is_not_told_to_restart() -> None:
         gone = lost_error("It", 0, range(2), "killed", None, restarts=restarts)
         hung = hung_error("It", 0, 1, 0, 5.0, restarts=restarts)
         assert ["on_error" in str(each) for each in (gone, hung)] == [not restarts] * 2
+
+
+class Returning(gymnasium.Env[Any, Any]):
+    """Returns what it is told to."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, of_step: Any = None, of_reset: Any = None) -> None:
+        self.of_step = of_step
+        self.of_reset = of_reset
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return (np.zeros(2, np.float32), {}) if self.of_reset is None else self.of_reset
+
+    def step(self, action: Any) -> Any:
+        return self.of_step
+
+
+OBS = np.zeros(2, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ({"of_step": (OBS, "x", False, False, {})}, r"step\(\) gave the reward 'x', which is not a number"),
+        (
+            {"of_step": (OBS, 1.0, False, {})},
+            r"step\(\) returned 4 values, where Gymnasium expects 5: observation, rew",
+        ),
+        ({"of_step": OBS}, r"step\(\) returned a ndarray, where Gymnasium expects 5"),
+        ({"of_step": (np.zeros(3, np.float32), 1.0, False, False, {})}, r"the observation has shape \(3,\)"),
+        ({"of_reset": OBS}, r"reset\(\) returned a ndarray, where Gymnasium expects 2: observation, info"),
+    ],
+    ids=["text", "old API", "no tuple", "shape", "reset"],
+)
+@pytest.mark.parametrize("lane", ["inline", "process"])
+def test_what_cannot_be_used_is_told_without_a_traceback_of_ours(lane: Any, returned: Any, said: str) -> None:
+    with closing(raceway.make(Returning, 1, lane=lane, **returned)) as pool:
+        if "of_step" in returned:
+            pool.reset()
+        with pytest.raises(EnvError, match=said) as raised:
+            pool.step([0]) if "of_step" in returned else pool.reset()
+    assert "Traceback" not in str(raised.value)

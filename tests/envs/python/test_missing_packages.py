@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
@@ -19,6 +20,7 @@ from gymnasium.error import NameNotFound
 import raceway
 from raceway.cli import main
 from raceway.envs import packages
+from raceway.envs.packages import what_is_missing
 from raceway.envs.python.makers import check_known
 from raceway.errors import EnvError, MissingPackageError, SettingError, UserError
 from raceway.local_code import look_in
@@ -296,3 +298,16 @@ def test_training_and_making_say_so_in_one_line(local_folder: Path, capsys: pyte
                 raceway.make(env, 1, lane="inline")
             assert "\n" not in str(raised.value)
     assert not (local_folder / "runs").exists()
+
+
+def test_a_module_that_an_installed_package_lacks_is_not_to_be_put_beside_it(tmp_path: Path) -> None:
+    place = tmp_path / "site-packages"
+    place.mkdir()
+    (place / "their_package.py").write_text("import no_such_module_at_all\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(place)
+        with pytest.raises(ModuleNotFoundError) as raised:
+            importlib.import_module("their_package")
+    said = what_is_missing(raised.value)
+    assert said.endswith("imports. Install the package that provides it.")
+    assert "beside" not in said

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import traceback
 from bdb import BdbQuit
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -19,7 +21,7 @@ from raceway.envs.packages import what_is_missing
 from raceway.envs.python.infos import Why
 from raceway.envs.python.rows import Rows, Writer
 from raceway.errors import MissingPackageError, SettingError, UserError
-from raceway.messages import traceback_of, words_of
+from raceway.messages import quoted, traceback_of, words_of
 
 Notes = list[tuple[int, dict[str, Any]]]
 """The infos that environments gave, if any, in the order in which they came."""
@@ -31,6 +33,7 @@ _MOST_IN_A_ROW = 10
 MAKING = "making it"
 """What a fault was in the middle of."""
 _DONE = {"reset": "reset", "step": "stepped"}
+_STEP = "observation, reward, terminated, truncated, info"
 
 
 @dataclass(frozen=True)
@@ -175,9 +178,13 @@ class Stage:
                 rows.rewards[index], rows.terminated[index], rows.truncated[index] = 0.0, False, False
                 self._begin(index, None, None, rows.write, notes)
             return
-        obs, reward, terminated, truncated, info = result
+        obs, reward, terminated, truncated, info = _parts("step", result, _STEP)
         rows.write(index, obs)
-        rows.rewards[index], rows.terminated[index], rows.truncated[index] = reward, terminated, truncated
+        try:
+            rows.rewards[index] = reward
+        except (TypeError, ValueError):
+            raise TypeError(f"step() gave the reward {quoted(reward)}, which is not a number") from None
+        rows.terminated[index], rows.truncated[index] = terminated, truncated
         if not isinstance(info, dict):
             raise TypeError(f"step() gave a {type(info).__name__} as info, where a dict is expected")
         info = dict(info)
@@ -238,7 +245,8 @@ class Stage:
                 self._in_a_row[index] = 0
             self.lengths[index] = 0
             try:
-                obs, info = self.envs[index].reset(seed=seed, options=options)
+                begun = self.envs[index].reset(seed=seed, options=options)
+                obs, info = _parts("reset", begun, "observation, info")
                 put(index, obs)
                 if not isinstance(info, dict):
                     raise TypeError(f"reset() gave a {type(info).__name__} as info, where a dict is expected")
@@ -345,6 +353,15 @@ def difference(env: int, name: str, its: Any, other: int, others: Any) -> str:
     return f"environment {env} has another {name} than environment {other} ({its}, not {others})"
 
 
+def _parts(call: str, result: Any, expected: str) -> Any:
+    """What an environment returned, if it is a tuple of as many parts as expected."""
+    count = expected.count(",") + 1
+    if isinstance(result, (tuple, list)) and len(result) == count:
+        return result
+    what = f"{len(result)} values" if isinstance(result, (tuple, list)) else f"a {type(result).__name__}"
+    raise TypeError(f"{call}() returned {what}, where Gymnasium expects {count}: {expected}")
+
+
 def _own(observation: Any) -> Any:
     """Not the environment's any more: it may go on writing to its arrays."""
     if isinstance(observation, np.ndarray):
@@ -355,9 +372,15 @@ def _own(observation: Any) -> Any:
 
 
 def fault_of(env: int, doing: str, step: int, error: BaseException) -> Fault:
-    # What was made to be told, and never raised, has no traceback.
-    text = "" if error.__traceback__ is None else traceback_of(error)
+    # What was made to be told, and never raised, has no traceback; one of our own code would only distract.
+    text = "" if _is_ours(error) else traceback_of(error)
     return Fault(env, doing, step, words_of(error), text, _refusal(env, doing, error))
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether none of the user's code was at work: it had returned something that cannot be used."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return all(Path(file).parent == Path(__file__).parent for file in files)
 
 
 def _refusal(env: int, doing: str, error: BaseException) -> UserError | None:
