@@ -69,7 +69,7 @@ SETTINGS: dict[str, Any] = {
 
 def template(directory: Path) -> Path:
     """A real run with checkpoints, which was stopped right before its end was noted."""
-    log = {"directory": str(directory), "name": "run", "quiet": True, "tensorboard": False}
+    log = {"directory": str(directory), "name": "run", "quiet": True}
     run = raceway.train("CartPole-v1", log=log, **SETTINGS)
     (run.directory / "outcome.json").rename(directory / "outcome.json")
     (run.directory / "resumed.jsonl").write_text('{"after_round": 3}\n')
@@ -332,6 +332,12 @@ class Mutant:
     changes: list[str] = field(default_factory=list)
 
 
+PLACES = (
+    *("checkpoints", "best", "final", "initial", "tensorboard", "videos", "dumps", "lock"),
+    *("metrics.jsonl", "chain.jsonl", "outcome.json", "resumed.jsonl", "graph.svg"),
+)
+
+
 def spoil(folder: Path, rng: random.Random) -> Mutant:
     """Spoils one thing, or now and then several."""
     mutant = Mutant(folder)
@@ -340,7 +346,7 @@ def spoil(folder: Path, rng: random.Random) -> Mutant:
         weights = [6 if "checkpoint" in each.name else 0 if each.suffix in (".svg", ".mmd") else 2 for each in files]
         path = rng.choices(files, weights)[0]
         if rng.random() < 0.06:
-            path = folder / rng.choice(["checkpoints", "best", "final", "lock", "metrics.jsonl", "chain.jsonl"])
+            path = folder / rng.choice(PLACES)
             mutate_place(path, rng)
             mutant.changes.append(f"place of {path.name}")
         else:
