@@ -73,6 +73,34 @@ def test_wrong_picture_arguments_are_refused_by_name(kwargs: Mapping[str, Any], 
             raceway.make("Ant-v5", 2, env_kwargs=[{}, kwargs])
 
 
+# --- the camera that follows
+
+
+@pytest.mark.parametrize("chosen", [{}, {"camera_id": -1}, {"default_camera_config": {"distance": 9.0}}])
+def test_a_pool_that_follows_draws_with_the_camera_that_tracks_unless_another_was_chosen(chosen: Mapping[str, Any]):
+    with (
+        closing(raceway.make("HalfCheetah-v5", 1, render_mode="rgb_array", **SMALL, **chosen)) as pool,
+        closing(
+            raceway.make("HalfCheetah-v5", 1, render_mode="rgb_array", **SMALL, **(chosen or {"camera_name": "track"}))
+        ) as expected,
+    ):
+        pool.follow()
+        for each in (pool, expected):
+            each.reset(seed=1)
+            for _ in range(5):
+                each.step(np.ones((1, 6), np.float32))
+        np.testing.assert_array_equal(pool.render()[0], expected.render()[0])
+
+
+def test_a_pool_whose_model_has_no_camera_that_tracks_draws_as_ever():
+    for task in ("Reacher-v5", "CartPole-v1"):
+        with closing(raceway.make(task, 1, render_mode="rgb_array")) as pool:
+            pool.reset(seed=1)
+            before = pool.render()[0]
+            pool.follow()
+            np.testing.assert_array_equal(pool.render()[0], before)
+
+
 def test_tasks_without_a_model_take_no_picture_arguments():
     with pytest.raises(TypeError, match="takes no keyword argument 'width'"):
         raceway.make("CartPole-v1", 1, width=3)

@@ -347,13 +347,17 @@ def test_an_id_belongs_to_one_header(pole: Path, cache: Path, tmp_path: Path) ->
         raceway.load_native(tmp_path / "copy.so")
 
 
-def test_a_library_that_was_replaced_is_refused(tmp_path: Path, pole: Path, cache: Path) -> None:
+def test_a_library_that_was_replaced_is_refused_unless_the_first_was(tmp_path: Path, pole: Path, cache: Path) -> None:
     made = library(tmp_path, "int answer() { return 42; }")
     with pytest.raises(NativeEnvError, match="it has no raceway_native_library"):
         raceway.load_native(made)
     (good,) = cache.glob("my_pole-*.so")
     made.unlink()
     made.write_bytes(good.read_bytes())
+    with pytest.raises(NativeEnvError, match="'MyPole-v0' was loaded from"):  # the refused one is not in its way
+        raceway.load_native(made)
+    made.unlink()
+    made.write_bytes(good.read_bytes() + b"newer")
     with pytest.raises(NativeEnvError, match="Start Python again"):
         raceway.load_native(made)
 

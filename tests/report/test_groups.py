@@ -100,6 +100,18 @@ def test_the_same_run_twice_counts_once_the_one_that_came_farthest(tmp_path: Pat
     assert labels(tmp_path / "async") == [("CartPole-v1", "ppo", 2)]  # not reproducible: two samples
 
 
+def test_runs_of_equal_settings_and_other_bits_are_both_counted(tmp_path: Path) -> None:
+    chains = {"1": "a\nb\nc\n", "2": "a\nb\n", "3": "a\nx\n"}
+    for name, chain in chains.items():
+        log_run(tmp_path / name, line(1.0, last=300 if name == "1" else 200))
+        (tmp_path / name / "chain.jsonl").write_text(chain)
+    found = group_runs(tmp_path)
+    assert [run.path.name for group in found.groups for run in group.runs] == ["1", "3"]
+    assert [note.split(" ", 1)[0] for note in found.notes] == [str(tmp_path / "2"), str(tmp_path / "3")]
+    assert "2 is left out" in found.notes[0]
+    assert "have the same settings and seed but other results" in found.notes[1]
+
+
 def test_runs_without_metrics_are_left_out_and_if_none_has_any_that_is_an_error(tmp_path: Path) -> None:
     (log_run(tmp_path / "1") / "metrics.jsonl").unlink()
     with pytest.raises(RunFolderError, match="1 has no metrics yet"):

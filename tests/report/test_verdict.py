@@ -49,8 +49,14 @@ def test_epochs_are_not_spoken_of_where_the_algorithm_has_none() -> None:
     learner = verdict(0.3, 0.95, **bound)  # type: ignore[arg-type]
     assert "More steps a round (--n-steps) would help" in learner
     collector = verdict(0.99, 0.4, **bound)  # type: ignore[arg-type]
-    assert "a larger network would cost nothing" in collector
+    assert "All CPUs step environments" in collector
     assert "epochs" not in learner + collector
+
+
+def test_where_inference_is_batched_workers_are_not_what_is_missing() -> None:
+    told = verdict(0.99, 0.4, schedule="concurrent", num_workers=1, num_envs=8, cpus=4, central=True)
+    assert "more environments (--num-envs), or a smaller network, would help" in told
+    assert "workers" not in told
 
 
 def test_one_cpu_cannot_overlap() -> None:

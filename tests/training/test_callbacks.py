@@ -207,6 +207,11 @@ def test_one_that_fails_ends_the_run_with_its_error(tmp_path: Path, where: str) 
         train(tmp_path, callbacks=[Broken(where)], **settings)
 
 
+class Misspelt(raceway.Callback):
+    def on_rounds(self, told: Round, control: Control) -> None:
+        control.stop()
+
+
 @pytest.mark.parametrize(
     ("callbacks", "said"),
     [
@@ -214,13 +219,29 @@ def test_one_that_fails_ends_the_run_with_its_error(tmp_path: Path, where: str) 
         ([StopAtReturn], r"StopAtReturn is a class. Give an object of it: StopAtReturn\(...\)"),
         ([print], "is not a callback. Derive its class from raceway.Callback"),
         (7, "callbacks=7 is not a list"),
+        ([Misspelt()], "Misspelt.on_rounds is never called. Is on_round meant"),
     ],
-    ids=["one", "a class", "a function", "a number"],
+    ids=["one", "a class", "a function", "a number", "a misspelt method"],
 )
 def test_what_is_no_list_of_callbacks_is_told(callbacks: Any, said: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=said):
         raceway.train("CartPole-v1", callbacks=callbacks, log={"directory": str(tmp_path)})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_what_there_is_can_be_set() -> None:
+    with pytest.raises(AttributeError, match="lr"):
+        Control().lr = 1e-3  # type: ignore[attr-defined]
+
+
+class Wordy(raceway.Callback):
+    def on_start(self, control: Control) -> None:
+        control.learning_rate = "fast"  # type: ignore[assignment]
+
+
+def test_a_learning_rate_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"A callback has set learning_rate='fast'\. Set a number from 0"):
+        train(tmp_path, callbacks=[Wordy()])
 
 
 def test_a_learning_rate_that_no_update_can_use_is_refused(tmp_path: Path) -> None:

@@ -146,9 +146,10 @@ def test_schedules_are_exact_when_a_run_is_resumed(tmp_path: Path) -> None:
     ("callback", "settings", "message"),
     [
         (LearningRateSchedule(linear(1e-3)), {"lr_schedule": "linear"}, "Train with lr_schedule='constant'"),
-        (LearningRateSchedule(lambda _: math.nan), {}, "has set learning_rate=nan. Set a finite number from 0 up"),
-        (LearningRateSchedule(lambda _: -1e-3), {}, "has set learning_rate=-0.001. Set a finite number from 0 up"),
-        (EntropySchedule(lambda _: math.inf), {}, "has set ent_coef=inf. Set a finite number from 0 up"),
+        (LearningRateSchedule(lambda _: math.nan), {}, "has set learning_rate=nan. Set a number from 0 to 1e+38"),
+        (LearningRateSchedule(lambda _: -1e-3), {}, "has set learning_rate=-0.001. Set a number from 0 to 1e+38"),
+        (EntropySchedule(lambda _: math.inf), {}, "has set ent_coef=inf. Set a number from 0 to 1e+38"),
+        (LearningRateSchedule(lambda _: "fast"), {}, "LearningRateSchedule: its schedule gives 'fast' at progress 0"),
         (EntropySchedule(linear(0.1)), {"algo": "pqn"}, "has set ent_coef=0.1, but pqn has no entropy bonus"),
         (
             Curriculum([{"gravity": 1.0}, {}], 1.0),

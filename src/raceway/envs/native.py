@@ -200,6 +200,13 @@ class NativePool(VectorEnv):
         """Pictures may be coarser than Gymnasium's where drawing takes long: MuJoCo tasks, where the CPU draws."""
         self._renderer.is_draft = True
 
+    def follow(self) -> None:
+        """Draws MuJoCo tasks with the model's camera "track", if it has one and no other was chosen.
+
+        Gymnasium's camera stays where it is: most robots have left the picture after some dozen steps.
+        """
+        self._renderer.follows = True
+
     @property
     def coarse_by(self) -> str:
         """What OpenGL calls the software that drew coarser pictures; empty if they are as Gymnasium's."""

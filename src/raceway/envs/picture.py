@@ -43,9 +43,13 @@ class Picture:
     """`visual_options`: MuJoCo's mjtVisFlag, on or off."""
 
     @property
+    def names_camera(self) -> bool:
+        return self.camera_id is not None or self.camera_name is not None
+
+    @property
     def names_parts(self) -> bool:
         """Whether it names cameras or flags, which may not be there."""
-        return self.camera_id is not None or self.camera_name is not None or bool(self.flags)
+        return self.names_camera or bool(self.flags)
 
 
 def picture_of(task: Task, kwargs: Mapping[str, Any]) -> Picture:

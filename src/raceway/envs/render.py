@@ -31,6 +31,8 @@ class Renderer(abc.ABC):
         self.metadata: dict[str, Any] = {"render_modes": list(modes), "render_fps": fps}
         self.is_draft = False
         """Whether pictures may be coarser than Gymnasium's where drawing them would take long."""
+        self.follows = False
+        """Whether a camera follows what is drawn, if the model has such a camera and none was chosen."""
         self.coarse_by = ""
         """What they were drawn by, if they are coarser."""
         self._task_id = task_id

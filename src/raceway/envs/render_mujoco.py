@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from raceway.names import did_you_mean
 
 _COARSE_SHADOWS = 2048
 """Width of the shadow map of a draft. MuJoCo's own is 4096, which takes most of the time where the CPU draws."""
+_TRACKING = "track"
+"""What Gymnasium's models call the camera that follows the robot."""
 MODES = ("rgb_array", "depth_array", "rgbd_tuple")
 
 
@@ -62,12 +65,18 @@ class MujocoRenderer(Renderer):
     def _canvas(self, path: str, picture: Picture) -> Canvas:
         if (path, picture) not in self._canvases:
             model = self._replay(path).model
-            number = camera_number(self._task.id, model, picture)
+            number = camera_number(self._task.id, model, self._following(model, picture))
             camera = self._camera if picture.tasks_own_camera else picture.camera
             canvas = Canvas(model, picture, number, camera or (), self.is_draft)
             self._canvases[path, picture] = canvas
             self.coarse_by = canvas.coarse_by
         return self._canvases[path, picture]
+
+    def _following(self, model: Any, picture: Picture) -> Picture:
+        is_chosen = picture.names_camera or not picture.tasks_own_camera
+        if not self.follows or is_chosen or _TRACKING not in camera_names(model):
+            return picture
+        return replace(picture, camera_name=_TRACKING)
 
     def _replay(self, path: str) -> Replay:
         if path not in self._replays:
@@ -187,9 +196,14 @@ def check_flags(task_id: str, picture: Picture) -> None:
             raise ValueError(f"{task_id}: visual_options has a flag {number}. MuJoCo's mjtVisFlag ends at {count - 1}.")
 
 
+def camera_names(model: Any) -> list[str]:
+    """The names of a model's cameras, by number."""
+    return [model.camera(i).name for i in range(model.ncam)]
+
+
 def camera_number(task_id: str, model: Any, picture: Picture) -> int:
     """Which of the model's cameras draws; -1 for the free one."""
-    names = [model.camera(i).name for i in range(model.ncam)]
+    names = camera_names(model)
     known = f"The model has: {', '.join(f'{name!r} ({i})' for i, name in enumerate(names)) or 'none'}"
     known = f"{known}. Without a camera, or with camera_id=-1, the free camera draws."
     if picture.camera_name is not None:

@@ -65,16 +65,23 @@ def _deciding(run: LoggedRun) -> dict[str, Any]:
 
 
 def _without_repeats(members: Sequence[LoggedRun], notes: list[str]) -> list[LoggedRun]:
-    """One run for each seed, the one that came farthest: a second says nothing new. Under `async` it does."""
-    if members[0].settings.get("schedule") == "async":
+    """Of runs that are the same to the bit, the one that came farthest: another says nothing new."""
+    if members[0].settings.get("schedule") == "async":  # two samples, whatever they share
         return _by_seed(members)
-    kept: dict[Any, LoggedRun] = {}
-    for run in members:
-        other = kept.setdefault(run.seed, run)
-        if other is not run:
-            kept[run.seed], gone = (run, other) if run.steps >= other.steps else (other, run)
-            notes.append(f"{gone.path} is left out: {kept[run.seed].path} has the same settings and seed.")
-    return _by_seed(kept.values())
+    kept: list[LoggedRun] = []
+    for run in sorted(members, key=lambda run: run.steps, reverse=True):
+        fellows = [other for other in kept if other.seed == run.seed]
+        longer = next((other for other in fellows if other.began_like(run)), None)
+        if longer is not None:
+            notes.append(f"{run.path} is left out: {longer.path} has the same settings and seed.")
+            continue
+        if fellows:
+            notes.append(
+                f"{run.path} and {fellows[0].path} have the same settings and seed but other results, as with other "
+                "callbacks or other code. Both are counted. To tell them apart give labels: NAME=RUN."
+            )
+        kept.append(run)
+    return _by_seed(kept)
 
 
 def _by_seed(runs: Iterable[LoggedRun]) -> list[LoggedRun]:

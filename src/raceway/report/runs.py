@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from raceway.errors import RunFolderError
-from raceway.files import read_json
+from raceway.files import opened_to_read, pieces, read_json
 from raceway.messages import printable
 from raceway.names import LONGEST_ENV
 from raceway.report.metrics import read_rows
@@ -25,6 +25,7 @@ RunsLike: TypeAlias = "str | os.PathLike[str] | Any | Iterable[Any] | Mapping[st
 
 SECONDS = "time/seconds"
 _METRICS = "metrics.jsonl"
+_CHAIN = "chain.jsonl"
 _MOST_SEARCHED = 100_000
 """Folders that are searched for runs, so that naming / by mistake does not search the whole disk."""
 
@@ -87,6 +88,17 @@ class LoggedRun:
     def seconds(self) -> float:
         """Of training so far."""
         return float(self.seconds_at(np.array([math.inf]))[0])
+
+    def began_like(self, shorter: LoggedRun) -> bool:
+        """Whether a shorter run is the same to the bit as far as it came, by their hash chains."""
+        chains = [run.path / _CHAIN for run in (self, shorter)]
+        if not all(chain.is_file() for chain in chains):
+            return True  # nobody can tell
+        with opened_to_read(chains[0]) as ours, opened_to_read(chains[1]) as theirs:
+            for piece in pieces(theirs.fileno()):
+                if not ours.read(len(piece)).startswith(piece):
+                    return False
+        return True
 
     def __repr__(self) -> str:
         return f"LoggedRun({str(self.path)!r})"

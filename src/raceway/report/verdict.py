@@ -18,6 +18,7 @@ def verdict(
     num_workers: int | None,
     num_envs: int | None = None,
     epochs: bool = True,
+    central: bool = False,
     cpus: int | None = None,
 ) -> str:
     """What bounds the run; empty if that cannot be told.
@@ -29,6 +30,7 @@ def verdict(
         num_workers: threads or processes that step environments. None: they are stepped one after the other.
         num_envs: environments; more workers than these are of no use. None: not known.
         epochs: whether the algorithm goes through a round in epochs and minibatches, or takes one gradient of it.
+        central: whether the policy is computed by batched inference, and not by the workers.
         cpus: CPUs that this process may use. None: those that it may.
     """
     if not (math.isfinite(collect) and math.isfinite(learn) and collect + learn > 0):
@@ -50,9 +52,12 @@ def verdict(
             f"Learner-bound: collecting waits {1 - collect:.0%} of the time. "
             f"{remedy} would help; more workers would not."
         )
-    free = "more epochs or a larger network" if epochs else "a larger network"
-    hands = _more_hands(num_workers, cpus, num_envs, free)
-    return f"Collector-bound: learning waits {1 - learn:.0%} of the time. {hands}"
+    if central:
+        remedy = "Inference is batched: more environments (--num-envs), or a smaller network, would help."
+    else:
+        remedy = _more_hands(num_workers, cpus, num_envs)
+    free = " More epochs would cost no time." if epochs else ""
+    return f"Collector-bound: learning waits {1 - learn:.0%} of the time. {remedy}{free}"
 
 
 def wait_share(collect: float, learn: float, schedule: str) -> float:
@@ -71,7 +76,7 @@ def _of_turns(collect: float, learn: float, cpus: int) -> str:
     return f"{turns} --schedule concurrent would overlap them: up to {gain:.1f} times as fast."
 
 
-def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None, free: str) -> str:
+def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None) -> str:
     if num_workers is None:
         return (
             "Environments are stepped one after the other: a faster step would help, or worker processes, which a "
@@ -83,4 +88,4 @@ def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None, free: 
         return f"More workers would help: {num_workers} of {cpus} CPUs are used (--num-workers {useful})."
     if num_envs < cpus:
         return f"More environments would help: {num_envs} keep {num_envs} of {cpus} CPUs at work (--num-envs {cpus})."
-    return f"All CPUs step environments: {free} would cost nothing."
+    return "All CPUs step environments; more workers would help only if a step waits for something (--num-workers)."

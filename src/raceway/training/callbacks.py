@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,8 @@ class Round:
 
 class Control:
     """What a callback may change. Each change holds until the next one."""
+
+    __slots__ = ("_console", "_is_stopped", "ent_coef", "env_args", "is_stopping", "learning_rate", "stop_reason")
 
     def __init__(self) -> None:
         self.learning_rate: float | None = None
@@ -72,7 +76,7 @@ class Control:
 
     def save(self) -> dict[str, Any]:
         """What was changed, for checkpoints."""
-        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return {name: getattr(self, name) for name in self.__slots__ if not name.startswith("_")}
 
     def load(self, state: Mapping[str, Any], *, has_new_end: bool = False) -> None:
         """Restores what `save` returned. `has_new_end`: the run is to end elsewhere than before."""
@@ -197,7 +201,17 @@ def _checked(callbacks: Any) -> list[Callback]:
             raise SettingError(f"callbacks: {each.__name__} is a class. Give an object of it: {each.__name__}(...).")
         if not isinstance(each, Callback):
             raise SettingError(f"callbacks: {quoted(each)} is not a callback. Derive its class from raceway.Callback.")
+        _check_names(type(each))
     return list(callbacks)
+
+
+def _check_names(kind: type[Callback]) -> None:
+    """A method whose name is not quite that of an event would never be called, and nobody would know."""
+    events = [name for name in dir(Callback) if name.startswith("on_")]
+    for name in dir(kind):
+        meant = get_close_matches(name, events, n=1, cutoff=0.75) if name not in events else []
+        if meant and name.startswith("on_"):
+            raise SettingError(f"callbacks: {kind.__name__}.{name} is never called. Is {meant[0]} meant?")
 
 
 def reached(recent: RecentEpisodes, goal: str) -> str:
@@ -209,8 +223,10 @@ def check_control(control: Control, config: AlgorithmConfig) -> None:
     """Refuses what a callback has set if the algorithm cannot use it."""
     rate, ent_coef = control.learning_rate, control.ent_coef
     for name, value in (("learning_rate", rate), ("ent_coef", ent_coef)):
-        if value is not None and not 0 <= value <= MOST_FLOAT:  # which NaN is not either
-            raise SettingError(f"A callback has set {name}={value}. Set a number from 0 to {MOST_FLOAT:g}, or None.")
+        if value is not None and not (isinstance(value, Real) and 0 <= value <= MOST_FLOAT):  # which NaN is not either
+            raise SettingError(
+                f"A callback has set {name}={quoted(value)}. Set a number from 0 to {MOST_FLOAT:g}, or None."
+            )
     if rate is not None and config.lr_schedule != "constant":
         raise SettingError(
             f"A callback has set learning_rate={rate:g}, but lr_schedule={config.lr_schedule!r} sets it with every "

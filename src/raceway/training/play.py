@@ -265,8 +265,10 @@ class _Show:
             env = source.make(size, render_mode="rgb_array", autoreset="next_step")
         except (TypeError, ValueError) as error:
             raise UserError(f"{source.name} cannot be shown: {error}") from error
-        if isinstance(env, NativePool) and self._prefers_drafts:
-            env.prefer_drafts()
+        if isinstance(env, NativePool):
+            env.follow()
+            if self._prefers_drafts:
+                env.prefer_drafts()
         try:
             if self._who is not None:
                 self._who.check(env)

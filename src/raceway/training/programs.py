@@ -170,7 +170,7 @@ def build(
         program.connect(learner.weights, collector.weights, after=delay, initial=[learner.current] * delay)
     reporter = None
     if report is not None:
-        reporting = _reporting(setup, report, has_callbacks=bool(director.callbacks))
+        reporting = _reporting(setup, report, layout, has_callbacks=bool(director.callbacks))
         reporter = program.add(Reporter(reporting, report.log, report.console, director))
         program.connect(learner.progress, reporter.progress)
         if setup.evaluates:
@@ -196,7 +196,7 @@ def _learner(setup: Setup, algorithm: Algorithm, report: Report | None, director
     return Learner(algorithm, config.seed, normaliser, setup.shape, setup.rounds, every, dumps, director)
 
 
-def _reporting(setup: Setup, report: Report, *, has_callbacks: bool) -> Reporting:
+def _reporting(setup: Setup, report: Report, layout: dict[str, Any] | None, *, has_callbacks: bool) -> Reporting:
     config = setup.config
     return Reporting(
         chain=report.folder.chain,
@@ -206,6 +206,7 @@ def _reporting(setup: Setup, report: Report, *, has_callbacks: bool) -> Reportin
         num_workers=_num_workers(setup),
         num_envs=config.num_envs,
         epochs=hasattr(config.algorithm, "n_epochs"),
+        central=layout is None or config.collector == "central" or setup.source.is_single,
         counts_faults=config.on_error == "restart",
         has_to_stop=report.rescue.has_to_stop,
         again=setup.how_to("resume", report.folder.path, has_callbacks=has_callbacks),

@@ -57,13 +57,13 @@ class LearningRateSchedule(Callback):
     """
 
     def __init__(self, schedule: Schedule) -> None:
-        self._schedule = _callable("LearningRateSchedule", schedule)
+        self._schedule = _numbers("LearningRateSchedule", schedule)
 
     def on_start(self, control: Control) -> None:
-        control.learning_rate = float(self._schedule(0.0))
+        control.learning_rate = self._schedule(0.0)
 
     def on_round(self, told: Round, control: Control) -> None:
-        control.learning_rate = float(self._schedule(told.progress))
+        control.learning_rate = self._schedule(told.progress)
 
 
 class EntropySchedule(Callback):
@@ -73,13 +73,13 @@ class EntropySchedule(Callback):
     """
 
     def __init__(self, schedule: Schedule) -> None:
-        self._schedule = _callable("EntropySchedule", schedule)
+        self._schedule = _numbers("EntropySchedule", schedule)
 
     def on_start(self, control: Control) -> None:
-        control.ent_coef = float(self._schedule(0.0))
+        control.ent_coef = self._schedule(0.0)
 
     def on_round(self, told: Round, control: Control) -> None:
-        control.ent_coef = float(self._schedule(told.progress))
+        control.ent_coef = self._schedule(told.progress)
 
 
 class Curriculum(Callback):
@@ -210,12 +210,22 @@ def _points(name: str, values: Mapping[float, float]) -> tuple[list[float], list
     return [float(place) for place in places], [float(values[place]) for place in places]
 
 
-def _callable(name: str, schedule: Any) -> Schedule:
+def _numbers(name: str, schedule: Any) -> Schedule:
     if not callable(schedule):
         raise SettingError(
             f"{name}({shown(schedule)}): give a function of progress, such as linear(1e-3, 0.0) of raceway.callbacks."
         )
-    return schedule
+
+    def value(progress: float) -> float:
+        given = schedule(progress)
+        try:
+            return float(given)
+        except (TypeError, ValueError):
+            raise SettingError(
+                f"{name}: its schedule gives {shown(given)} at progress {progress:g}. Return a number."
+            ) from None
+
+    return value
 
 
 def _at_least_one(name: str, episodes: int) -> int:

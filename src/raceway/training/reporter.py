@@ -46,6 +46,8 @@ class Reporting:
     num_envs: int
     epochs: bool
     """Whether the algorithm goes through a round in epochs, or takes one gradient of it."""
+    central: bool = False
+    """Whether the policy is computed by batched inference, and not by the workers."""
     counts_faults: bool = False
     """Whether environments may be made anew after errors."""
     has_to_stop: Callable[[], bool] = lambda: False
@@ -193,6 +195,7 @@ class Reporter(Reactor):
                 num_workers=told.num_workers,
                 num_envs=told.num_envs,
                 epochs=told.epochs,
+                central=told.central,
             ),
         )
 

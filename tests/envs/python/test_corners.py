@@ -423,10 +423,11 @@ OBS = np.zeros(2, np.float32)
             r"step\(\) returned 4 values, where Gymnasium expects 5: observation, rew",
         ),
         ({"of_step": OBS}, r"step\(\) returned a ndarray, where Gymnasium expects 5"),
+        ({"of_step": None}, r"step\(\) returned None, where Gymnasium expects 5"),
         ({"of_step": (np.zeros(3, np.float32), 1.0, False, False, {})}, r"the observation has shape \(3,\)"),
         ({"of_reset": OBS}, r"reset\(\) returned a ndarray, where Gymnasium expects 2: observation, info"),
     ],
-    ids=["text", "old API", "no tuple", "shape", "reset"],
+    ids=["text", "old API", "no tuple", "None", "shape", "reset"],
 )
 @pytest.mark.parametrize("lane", ["inline", "process"])
 def test_what_cannot_be_used_is_told_without_a_traceback_of_ours(lane: Any, returned: Any, said: str) -> None:

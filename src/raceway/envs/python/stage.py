@@ -171,7 +171,7 @@ class Stage:
 
     def _see_to(self, index: int, result: Any, rows: Rows, before: Rows, notes: Notes) -> None:
         """A step that is not like most: an episode begins or ends, or the observation is not one array as it is."""
-        if result is None:
+        if self._special[index]:  # it was not stepped
             if index in self._broken:
                 self._cut_off(index, self._broken.pop(index), rows, before, notes)
             else:
@@ -358,7 +358,8 @@ def _parts(call: str, result: Any, expected: str) -> Any:
     count = expected.count(",") + 1
     if isinstance(result, (tuple, list)) and len(result) == count:
         return result
-    what = f"{len(result)} values" if isinstance(result, (tuple, list)) else f"a {type(result).__name__}"
+    what = "None" if result is None else f"a {type(result).__name__}"
+    what = f"{len(result)} values" if isinstance(result, (tuple, list)) else what
     raise TypeError(f"{call}() returned {what}, where Gymnasium expects {count}: {expected}")
 
 
