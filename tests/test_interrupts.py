@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from raceway.interrupts import ending_on_sigterm, uninterrupted
+from raceway.interrupts import ending_on_sigterm, heed_ctrl_c, heeding_ctrl_c, uninterrupted
 
 
 @pytest.fixture(autouse=True)
@@ -77,11 +77,58 @@ def test_an_error_in_the_block_is_not_lost_by_a_signal() -> None:
     assert isinstance(raised.value.__context__, OSError)
 
 
+class Drops:
+    """Has Ctrl-C pressed where Python drops what is raised."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_that_python_has_dropped_ends_the_block() -> None:
+    reached = []
+
+    def act(asks: bool) -> None:
+        with heeding_ctrl_c():
+            Drops()
+            if asks:
+                heed_ctrl_c()
+            reached.append(asks)
+
+    with pytest.raises(KeyboardInterrupt):
+        act(asks=False)
+    with pytest.raises(KeyboardInterrupt):
+        act(asks=True)
+    assert reached == [False]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_that_became_another_error_is_ctrl_c() -> None:
+    def act() -> None:
+        with heeding_ctrl_c():
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ImportError("a module is half made") from None
+
+    with pytest.raises(KeyboardInterrupt):
+        act()
+    with pytest.raises(ImportError), heeding_ctrl_c():
+        raise ImportError("a module is half made")
+
+
+def test_without_ctrl_c_the_block_is_as_any_other() -> None:
+    with heeding_ctrl_c():
+        heed_ctrl_c()
+    heed_ctrl_c()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_other_threads_have_neither() -> None:
     done = []
 
     def act() -> None:
-        with ending_on_sigterm(), uninterrupted():
+        with ending_on_sigterm(), uninterrupted(), heeding_ctrl_c():
             done.append(os.getpid())
 
     thread = threading.Thread(target=act)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as exceptions, and moments in which they wait."""
+"""Ctrl-C and SIGTERM as exceptions that are not lost, and moments in which they wait."""
 
 from __future__ import annotations
 
@@ -37,6 +37,48 @@ def ending_on_sigterm() -> Iterator[None]:
         raise SystemExit(128 + signal.SIGTERM) from None
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+class _Recorder:
+    """A handler that remembers that it was called."""
+
+    def __init__(self, handler: Callable[[int, FrameType | None], object]) -> None:
+        self.handler = handler
+        self.is_heard = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.is_heard = True
+        self.handler(number, frame)
+
+
+@contextmanager
+def heeding_ctrl_c() -> Iterator[None]:
+    """Ctrl-C ends the block even where its KeyboardInterrupt is lost or becomes another error.
+
+    Python drops what is raised in a destructor or while garbage is collected, and an import that is interrupted may
+    raise an ImportError. `heed_ctrl_c` asks within the block.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    recorder = _Recorder(before)
+    signal.signal(signal.SIGINT, recorder)
+    try:
+        yield
+        heed_ctrl_c()
+    except Exception:
+        heed_ctrl_c()
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def heed_ctrl_c() -> None:
+    """Raises KeyboardInterrupt if Ctrl-C was heard in `heeding_ctrl_c` and is lost; for a moment before long work."""
+    handler = signal.getsignal(signal.SIGINT)
+    if isinstance(handler, _Recorder) and handler.is_heard:
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -9,18 +9,25 @@ say anything about the source that it claims to be made from.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import os
 import pickle
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import IO
 
+from raceway.errors import RunFolderError
+from raceway.files import read_whole
+
+_LARGEST = 1 << 26
+"""Bytes of a file of code."""
 _folder: str | None = None
 """Where modules are looked for that are asked for by name; None: nowhere beside `sys.path`."""
 _allowed: dict[str, str] = {}
@@ -65,6 +72,33 @@ def files_of(name: str) -> list[str]:
         if spec.origin is not None:
             files.append(os.path.realpath(spec.origin) if spec.has_location else spec.origin)
     return files
+
+
+def digests(files: Iterable[str]) -> dict[str, str | None] | None:
+    """Digests of files, None for a module without one, such as a built-in. None if a file cannot be read."""
+    found: dict[str, str | None] = {}
+    for file in files:
+        found[file] = None
+        if not os.path.isabs(file):  # "built-in", "frozen"
+            continue
+        try:
+            found[file] = hashlib.sha256(read_whole(_on_disk(Path(file)), _LARGEST)).hexdigest()
+        except RunFolderError:
+            return None
+    return found
+
+
+def digest_of(names: Iterable[str]) -> str | None:
+    """Of the code of modules, wherever it lies; None if there is none, or one of them is not found."""
+    found = [digests(files_of(name)) for name in names]
+    if not found or not all(found):
+        return None
+    return hashlib.sha256(repr([list(each.values()) for each in found if each]).encode()).hexdigest()[:16]
+
+
+def _on_disk(file: Path) -> Path:
+    """The file itself, or the archive that it is in."""
+    return next((each for each in (file, *file.parents) if each.is_file()), file)
 
 
 def shared_imports() -> bytes:

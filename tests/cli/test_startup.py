@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.envs.python.watching import wait_until
 
 SLOW = """
@@ -17,10 +19,21 @@ from pathlib import Path
 Path("reached").touch()
 time.sleep(100)
 """
+WRAPPED = """
+import time
+from pathlib import Path
+
+try:
+    Path("reached").touch()
+    time.sleep(100)
+except BaseException as error:
+    raise ImportError("a module is half made") from error
+"""
 
 
-def test_ctrl_c_during_imports_prints_one_line(tmp_path: Path) -> None:
-    (tmp_path / "gymnasium.py").write_text(SLOW)
+@pytest.mark.parametrize("module", [SLOW, WRAPPED], ids=["interrupted", "another error"])
+def test_ctrl_c_during_imports_prints_one_line(tmp_path: Path, module: str) -> None:
+    (tmp_path / "gymnasium.py").write_text(module)
     command = str(Path(sys.executable).with_name("raceway"))
     running = subprocess.Popen(
         [command, "list", "envs"],

@@ -220,3 +220,21 @@ def test_a_policy_of_a_machine_with_more_memory_can_be_evaluated(run: Path, monk
     monkeypatch.setattr("raceway.memory.available_bytes", lambda: 10**4)
     with pytest.raises(SettingError, match=r"An evaluation with 16 environments would take .*num_envs=1 takes least"):
         raceway.evaluate(run, 100)
+
+
+def test_a_run_whose_code_has_changed_says_so_and_records_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "changing_walk.py"
+    module.write_text("from tests.training.drawing import Drawn as Walk\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run = train(tmp_path, "changing_walk:Walk", lane="inline").directory
+    raceway.resume(run, total_steps=2 * STEPS)
+    module.write_text("from tests.training.drawing import Drawn as Walk  # changed\n")
+    more = {"total_steps": 3 * STEPS, "trust": True}
+    with pytest.raises(RunFolderError, match=r"was begun with other code of changing_walk:Walk\. .*add --anyway"):
+        raceway.resume(run, **more)
+    raceway.resume(run, **more, anyway=True)
+    lines = [json.loads(line) for line in (run / "resumed.jsonl").read_text().splitlines()]
+    assert [line["differences"] for line in lines] == [[], ["other code of changing_walk:Walk"]]
+    raceway.resume(run, total_steps=4 * STEPS)
+    module.unlink()  # where it is not found, it cannot be compared
+    raceway.resume(run, env=WALK, total_steps=5 * STEPS)

@@ -11,7 +11,7 @@ import time
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -149,7 +149,11 @@ def test_schedules_are_exact_when_a_run_is_resumed(tmp_path: Path) -> None:
         (LearningRateSchedule(lambda _: math.nan), {}, "has set learning_rate=nan. Set a number from 0 to 1e+38"),
         (LearningRateSchedule(lambda _: -1e-3), {}, "has set learning_rate=-0.001. Set a number from 0 to 1e+38"),
         (EntropySchedule(lambda _: math.inf), {}, "has set ent_coef=inf. Set a number from 0 to 1e+38"),
-        (LearningRateSchedule(lambda _: "fast"), {}, "LearningRateSchedule: its schedule gives 'fast' at progress 0"),
+        (
+            LearningRateSchedule(cast(Any, lambda _: "fast")),
+            {},
+            "LearningRateSchedule: its schedule gives 'fast' at progress 0",
+        ),
         (EntropySchedule(linear(0.1)), {"algo": "pqn"}, "has set ent_coef=0.1, but pqn has no entropy bonus"),
         (
             Curriculum([{"gravity": 1.0}, {}], 1.0),

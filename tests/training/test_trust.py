@@ -197,7 +197,7 @@ def test_the_network_of_a_folder_is_not_remembered_with_its_environment(here: Pa
 
 def test_code_that_cannot_be_read_is_not_trusted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody would notice that it has changed."""
-    monkeypatch.setattr("raceway.training.trust._MOST_CODE", 100)
+    monkeypatch.setattr("raceway.local_code._LARGEST", 100)
     (here / "my_task_of_trust.py").write_text(TASK + "#" * 100)
     remember_code(config_of())
     assert not is_trusted(config_of())

@@ -14,6 +14,7 @@ from raceway.cli.overview import overview
 from raceway.cli.parser import verbs
 from raceway.errors import UserError
 from raceway.graph import ReactionError
+from raceway.interrupts import heeding_ctrl_c
 from raceway.local_code import look_in
 from raceway.messages import plain, shortened
 
@@ -36,8 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def answered(act: Callable[[], int]) -> int:
     """What `act` returns, or the exit code for the way it failed, which is told on the error output."""
     try:
-        code = act()
-        sys.stdout.flush()
+        with heeding_ctrl_c():
+            code = act()
+            sys.stdout.flush()
     except (UserError, GymnasiumError, ReactionError) as error:
         told = error.__cause__ if isinstance(error, ReactionError) else error
         if not isinstance(told, (UserError, GymnasiumError)):

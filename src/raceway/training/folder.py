@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from raceway.envs.user_native import fingerprint, is_path
 from raceway.errors import RunFolderError, SettingError
 from raceway.files import opened_folder, read_json, write_json
+from raceway.local_code import digest_of
 from raceway.messages import printable
 from raceway.report.system import system_facts
 
@@ -204,8 +205,15 @@ class RunFolder:
 
 
 def facts_of(config: TrainConfig, initial_sha256: str | None = None) -> dict[str, Any]:
-    """What a run's bits depend on beside its settings: the system, the user's own header, and the initial weights."""
-    return {**system_facts(), "header": fingerprint(config.env), "initial_sha256": initial_sha256}
+    """What a run's bits depend on beside its settings: the system, the user's own code, and the initial weights."""
+    own = {"header": fingerprint(config.env), "code": digest_of(_modules(config))}
+    return {**system_facts(), **own, "initial_sha256": initial_sha256}
+
+
+def _modules(config: TrainConfig) -> list[str]:
+    """Those that the settings name for the environment and the network: `package.module:callable`."""
+    names = [config.env, config.network.custom or ""]
+    return [name.partition(":")[0] for name in names if ":" in name and "<" not in name and not is_path(name)]
 
 
 def _folder_name(env: str) -> str:

@@ -104,11 +104,14 @@ def check_system(folder: RunFolder, source: EnvSource, anyway: bool) -> list[str
     for name, words in words_of.items():
         if there.get(name) != here[name]:
             differences.append(f"{words} {printable(repr(there.get(name)), 100)} (here {here[name]!r})")
+    if there.get("code") and here["code"] and there["code"] != here["code"]:  # what is not found cannot be compared
+        config = folder.read_config()
+        names = [name for name in (config.env, config.network.custom) if name is not None and ":" in name]
+        differences.append(f"other code of {' and '.join(quoted(name)[1:-1] for name in names)}")
     if differences and not anyway:
-        call = how_to("resume", folder.path, folder.read_config(), anyway=True)
         raise RunFolderError(
             f"{folder.path} was begun with {', '.join(differences)}. From here on its bits would not be those of a run "
-            f"that was never stopped. To go on nevertheless: {call}."
+            "that was never stopped. To go on nevertheless, add --anyway (in Python anyway=True)."
         )
     return differences
 

@@ -15,6 +15,7 @@ from raceway.envs.user_native import plain
 from raceway.errors import EnvError, MissingPackageError, RunFolderError, SettingError, UserError
 from raceway.files import remove, write_json, write_whole
 from raceway.graph import GraphError, ReactionError
+from raceway.interrupts import heed_ctrl_c, heeding_ctrl_c
 from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
 from raceway.training.callbacks import Callback, Director, check_control
@@ -53,6 +54,7 @@ from raceway.training.trust import remember_code
 from raceway.training.user_network import name_of_network, network_of
 
 
+@heeding_ctrl_c()
 def train(
     env: str | os.PathLike[str] | Callable[..., Any] | Sequence[Callable[..., Any]] | VectorEnv,
     *,
@@ -101,6 +103,7 @@ def train(
         return _go(setup, folder, director, Resumption())
 
 
+@heeding_ctrl_c()
 def resume(
     run: str | os.PathLike[str],
     *,
@@ -352,6 +355,7 @@ def _run(
         drawing = training.program.draw()
         write_whole(folder.graph, drawing.svg.encode())
         write_whole(folder.mermaid, drawing.mermaid.encode())
+        heed_ctrl_c()
         if config.checkpoint.enabled:
             with checkpointer.watch(training.program):
                 outcome = run(left, snapshot_at_end=True, on_snapshot=checkpointer.write)

@@ -19,13 +19,11 @@ from typing import Any, Literal
 from raceway.cache import is_private, private_folder
 from raceway.envs.user_native import is_path, sources_of
 from raceway.errors import RunFolderError, SettingError
-from raceway.files import MOST_SETTINGS, read_json, read_whole, write_json
-from raceway.local_code import files_of
+from raceway.files import MOST_SETTINGS, read_json, write_json
+from raceway.local_code import digests, files_of
 from raceway.messages import printable, quoted
 from raceway.training.config import TrainConfig
 from raceway.training.folder import RunFolder
-
-_MOST_CODE = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class _Code:
     def doubt(self) -> str | None:
         """What is wanted and why it is not trusted; None if it was trained with here as it is now."""
         known, files = self._known(), self.files()
-        is_same = known is not None and known == _digests([Path(name) for name in known])
+        is_same = known is not None and known == digests(known)
         if known is not None and is_same and {*map(str, files)} <= known.keys():
             return None
         args = ", ".join(f"{name}={quoted(value, 60)}" for name, value in self.args.items())
@@ -96,10 +94,10 @@ def remember_code(config: TrainConfig, *, with_network: bool = True) -> None:
     for code in _Code.all_in(config):
         if code.purpose == "network" and not with_network:
             continue
-        if (mark := code.mark()) is not None and (digests := _digests(code.files())) is not None:
+        if (mark := code.mark()) is not None and (now := digests(map(str, code.files()))) is not None:
             with contextlib.suppress(OSError):  # then it will be asked about
                 mark.parent.mkdir(parents=True, exist_ok=True)
-                write_json(mark, digests, mode=0o600)
+                write_json(mark, now, mode=0o600)
 
 
 def check_code(folder: RunFolder, config: TrainConfig, trust: bool) -> None:
@@ -129,22 +127,3 @@ def check_code_of_file(file: str | os.PathLike[str], config: TrainConfig, only_t
 def names_code(config: TrainConfig) -> bool:
     """Whether the environment is named by the code that makes it."""
     return ":" in config.env or is_path(config.env)
-
-
-def _digests(files: list[Path]) -> dict[str, str | None] | None:
-    """Digests of the files, None for a module without one, such as a built-in. None if a file cannot be read."""
-    found: dict[str, str | None] = {}
-    for file in files:
-        found[str(file)] = None
-        if not file.is_absolute():  # "built-in", "frozen"
-            continue
-        try:
-            found[str(file)] = hashlib.sha256(read_whole(_on_disk(file), _MOST_CODE)).hexdigest()
-        except RunFolderError:
-            return None
-    return found
-
-
-def _on_disk(file: Path) -> Path:
-    """The file itself, or the archive that it is in."""
-    return next((each for each in (file, *file.parents) if each.is_file()), file)
