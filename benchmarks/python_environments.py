@@ -76,8 +76,8 @@ def cartpole(benches: Benches) -> Section:
     }
     question = _against(benches, "CartPole-v1", 64, {}, goals, SHARE_OF_CARTPOLE)
     about = (
-        '`gymnasium.make("CartPole-v1")` without the checker of environments. *raceway async* and *pufferlib async*: '
-        "batches of 32, who is ready first."
+        '`gymnasium.make("CartPole-v1")` without its environment checker. *raceway async* and *pufferlib async*: '
+        "batches of 32, first come, first served."
     )
     return _pools(benches, "cartpole", "CartPole, in Python", about, 20, [question])
 

@@ -1,7 +1,7 @@
 """Environments written in Python, the same code for everybody. It runs in everybody's virtual environment.
 
 CartPole is `gymnasium.make("CartPole-v1")` with the wrappers that it comes with, OrderEnforcing and TimeLimit, but
-without the checker of environments, which finds nothing here and is as dear as a step. The others are bare.
+without its environment checker, which finds nothing here and is as dear as a step. The others are bare.
 """
 
 from __future__ import annotations

@@ -91,4 +91,4 @@ def chosen_in_words(experiments: Sequence[Experiment], names: Mapping[str, str])
         for name, facts in experiment.measurement.facts.items():
             if "heats" in facts and (line := f"{name} {names.get(facts['style'], facts['style'])}") not in found:
                 found.append(line)
-    return f" The fastest ways: {', '.join(found)}." if found else ""
+    return f" Fastest configurations found: {', '.join(found)}." if found else ""

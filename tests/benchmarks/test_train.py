@@ -126,7 +126,9 @@ def test_the_fastest_way_takes_part_and_the_heats_are_kept():
     assert found.measurement.facts["peer"]["heats"] == pytest.approx({"1000": 1000, "4000": 4000, "2000": 2000})
     assert "heats" not in found.measurement.facts["raceway"]
     assert found.comparisons[0].ratio == pytest.approx(2.0)
-    assert chosen_in_words([found], {"4000": "in its best way"}) == " The fastest ways: peer in its best way."
+    assert (
+        chosen_in_words([found], {"4000": "in its best way"}) == " Fastest configurations found: peer in its best way."
+    )
 
 
 @pytest.mark.usefixtures("sleepers")

@@ -189,6 +189,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         resolve("CartPole-v1", tmp_path / "none.json")
 
 
+def test_a_model_of_the_users_own_is_named_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "robot.xml").write_text("<mujoco/>")
+    monkeypatch.chdir(tmp_path)
+    assert resolve("Ant-v5", env_args={"xml_file": "./robot.xml"}).env_args == {"xml_file": str(tmp_path / "robot.xml")}
+    assert resolve("Ant-v5", env_args={"xml_file": "ant.xml"}).env_args == {"xml_file": "ant.xml"}  # Gymnasium's
+
+
 def test_the_settings_of_a_run_are_a_file_to_start_the_same_run_from(tmp_path: Path) -> None:
     config = resolve("Hopper-v5", seed=5, gamma=0.9, network={"hidden": (32, 16)}, env_args={"frame_skip": 2})
     file = tmp_path / "config.json"

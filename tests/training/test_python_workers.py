@@ -154,7 +154,7 @@ def test_a_list_of_callables_takes_turns(tmp_path: Path) -> None:
     run = raceway.train(envs, **small, total_steps=64, log={"directory": str(tmp_path), "quiet": True})
     assert run.config.num_envs == 2
     with pytest.raises(
-        SettingError, match=r"No name leads to the environment of .*raceway\.evaluate\(.*, env=\[\.\.\.\]\)"
+        SettingError, match=r"The environment of .* cannot be found by name\. .*raceway\.evaluate\(.*, env=\[\.\.\.\]\)"
     ):
         raceway.evaluate(run.directory, 1)
     assert raceway.evaluate(run.directory, 2, env=envs).returns

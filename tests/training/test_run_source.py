@@ -77,7 +77,7 @@ def test_an_id_that_the_script_has_registered_trains_plays_and_resumes(tmp_path:
         assert raceway.resume(run.directory, total_steps=128).steps == 128
     finally:
         del gymnasium.registry["Local-v0"]
-    with pytest.raises(SettingError, match=r'No name leads to .*raceway\.play\("[^"]+", env="Local-v0"\)'):
+    with pytest.raises(SettingError, match=r'cannot be found by name\. .*raceway\.play\("[^"]+", env="Local-v0"\)'):
         raceway.play(run.directory)
 
 
@@ -96,7 +96,9 @@ def test_arguments_go_over_those_of_the_run(of_local: Run, tmp_path: Path) -> No
 @pytest.mark.parametrize("act", [raceway.evaluate, raceway.play, raceway.resume], ids=lambda act: act.__name__)
 def test_without_the_class_the_call_that_works_is_told(of_local: Run, act: Any) -> None:
     call = rf'raceway\.{act.__name__}\("{of_local.directory}", env=\.\.\.\)\.'
-    with pytest.raises(SettingError, match=rf"No name leads to the environment of {of_local.directory} .*{call}"):
+    with pytest.raises(
+        SettingError, match=rf"The environment of {of_local.directory} .* cannot be found by name\. .*{call}"
+    ):
         act(of_local.directory)
 
 
@@ -106,7 +108,7 @@ def test_a_class_of_a_script_is_not_a_question_of_trust(of_local: Run, tmp_path:
     (tmp_path / "config.json").write_text(json.dumps({**config, "env": "__main__:Mine"}))
     call = rf'Give it in Python: raceway\.play\("{tmp_path}", env=Mine\)\. Or .*: --env my_task:MyTask\.$'
     with pytest.raises(
-        SettingError, match=rf"^No name leads to the environment of {tmp_path} \(__main__:Mine\)\. {call}"
+        SettingError, match=rf"^The environment of {tmp_path} \(__main__:Mine\) cannot be found by name\. {call}"
     ):
         raceway.play(tmp_path, trust=trust)
 
@@ -205,7 +207,7 @@ def test_a_network_is_given_as_a_pair_or_by_name(of_network: Run, network: Any, 
         (f"{MODULE}:PAIRS", "Did you mean 'PAIR'"),
         (f"{MODULE}:ONE", r"not a pair \(init, apply\) of functions, or a callable"),
         (f"{MODULE}:init", r"not a pair \(init, apply\) of functions, or a callable"),
-        (f"{MODULE}:<init, apply>", "No name leads to the network"),
+        (f"{MODULE}:<init, apply>", "cannot be found by name"),
         (3, r"network=3 is not a pair \(init, apply\)"),
         ((init,), r"is not a pair \(init, apply\)"),
     ],

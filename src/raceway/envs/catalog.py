@@ -140,6 +140,16 @@ def native_arguments(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def with_whole_path(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """`kwargs` with a model of the user's own named by its whole path, which other folders understand too."""
+    model = task.model_argument
+    if model is None or not _is_path(kwargs.get(model)):
+        return dict(kwargs)
+    path = native_arguments(task, {model: kwargs[model]})[model]
+    is_gymnasiums = os.path.dirname(path) == os.path.abspath(_ASSETS)
+    return dict(kwargs) if is_gymnasiums else {**kwargs, model: path}
+
+
 def _is_path(value: Any) -> bool:
     return isinstance(value, (str, os.PathLike)) and value != ""
 

@@ -14,7 +14,7 @@ from raceway import _core
 from raceway.algos.configs import A2CConfig, PPOConfig, PQNConfig
 from raceway.algos.hyperparameters import ALIASES, divisors, renamed, resolve_names
 from raceway.envs import user_native
-from raceway.envs.catalog import native_arguments, tasks
+from raceway.envs.catalog import Task, native_arguments, tasks, with_whole_path
 from raceway.errors import RunFolderError, SettingError, UserError
 from raceway.files import MOST_SETTINGS, check_depth, read_whole
 from raceway.messages import printable, quoted
@@ -82,7 +82,8 @@ def resolve(
             _check_arguments_of_file(config_file, config)
         check_code_of_file(config_file, config, only_there)
     _check(config)
-    return config
+    task = _native_task(config.env, config.lane)
+    return config if task is None else dataclasses.replace(config, env_args=with_whole_path(task, config.env_args))
 
 
 def _check_arguments_of_file(file: str | os.PathLike[str], config: TrainConfig) -> None:
@@ -261,8 +262,8 @@ def _check(config: TrainConfig) -> None:
 def check_native_arguments(env: str, env_args: Mapping[str, Any], lane: str) -> None:
     """Refuses arguments that a native task does not take. Those of others are checked where one is made."""
     try:
-        task = tasks().get(user_native.resolve(env) or env.removeprefix("raceway/"))
-        if task is None or lane not in ("auto", "native"):
+        task = _native_task(env, lane)
+        if task is None:
             return
         given = native_arguments(task, {name: it for name, it in env_args.items() if name != "max_episode_steps"})
         if not task.is_built_in:  # it may refuse them, or be wrong itself
@@ -271,3 +272,8 @@ def check_native_arguments(env: str, env_args: Mapping[str, Any], lane: str) -> 
         raise
     except (TypeError, ValueError, OSError) as error:
         raise SettingError(str(error)) from None
+
+
+def _native_task(env: str, lane: str) -> Task | None:
+    """The native task that an environment is; None if it is not one, or another lane was chosen."""
+    return tasks().get(user_native.resolve(env) or env.removeprefix("raceway/")) if lane in ("auto", "native") else None

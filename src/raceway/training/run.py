@@ -320,7 +320,7 @@ def _welcome_back(setup: Setup, checkpoint: Checkpoint, differences: Sequence[st
     steps = (checkpoint.round + 1) * setup.steps_per_round
     text = f"goes on after {steps:,} steps"
     if differences:
-        text += f", under other conditions: {', '.join(differences)}"
+        text += f", with changes: {', '.join(differences)}"
     if lost is None:
         text += ", with new episodes: its environments have no get_state() and set_state()"
     elif lost:

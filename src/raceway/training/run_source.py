@@ -68,8 +68,8 @@ def _not_found(folder: RunFolder, config: TrainConfig, verb: Verb, error: UserEr
     call = how_to(verb, folder.path, config)
     if error is None or call.startswith("raceway."):
         return (
-            f"No name leads to the environment of {folder.path} ({printable(config.env, 200)}). Give it in Python: "
-            f"{call}. Or put it into a module and name that: --env my_task:MyTask."
+            f"The environment of {folder.path} ({printable(config.env, 200)}) cannot be found by name. Give it in "
+            f"Python: {call}. Or put it into a module and name that: --env my_task:MyTask."
         )
     return f"The environment of {folder.path} is not found. {error} To give another: {call} --env NAME."
 

@@ -71,11 +71,19 @@ class _Code:
         if known is not None and is_same and {*map(str, files)} <= known.keys():
             return None
         args = ", ".join(f"{name}={quoted(value, 60)}" for name, value in self.args.items())
-        what, done = (f"{self.name}({args})", "called") if self.purpose == "environment" else (self.name, "imported")
-        what, done = (self.name, "compiled") if self.is_header else (what, done)
-        why = "was not trained with here" if known is None else "has changed since it was trained with here"
-        where = f" ({', '.join(map(str, files[-1:]))})" if files and not self.is_header else ""
-        return f"wants {quoted(what)[1:-1]}{where} to be {done} for its {self.purpose}, which {why}. That runs code"
+        what = f"{self.name}({args})" if self.purpose == "environment" and not self.is_header else self.name
+        why = "you have not trained with" if known is None else "has changed since you trained with it"
+        where = "" if self.is_header else f" of {files[-1]}"
+        return f"runs code that {why}, {quoted(what)[1:-1]}{where}, for its {self.purpose}"
+
+    def check_is_found(self) -> None:
+        """Refuses a module that is not there, for which no trust would help."""
+        if not self.is_header and not self.files():
+            module = self.name.partition(":")[0]
+            raise SettingError(
+                f"No module {quoted(module)} for the {self.purpose} {quoted(self.name)}. Modules are looked for in the "
+                "current folder and among installed packages."
+            )
 
     def _known(self) -> dict[str, Any] | None:
         """The files and their digests, as they were trained with here; None if they were not."""
@@ -104,8 +112,10 @@ def check_code(folder: RunFolder, config: TrainConfig, trust: bool) -> None:
     """Refuses to run code that a folder names, unless it was trained with here as it is now, or is trusted."""
     if trust or not names_code(config):
         return
-    if (doubt := _Code.of_env(config).doubt()) is not None:
-        raise SettingError(f"{folder.path} {doubt}: if you know it, say --trust (in Python trust=True, or env=...).")
+    code = _Code.of_env(config)
+    code.check_is_found()
+    if (doubt := code.doubt()) is not None:
+        raise SettingError(f"{folder.path} {doubt}. If you trust it, add --trust (in Python trust=True, or env=...).")
 
 
 def check_code_of_file(file: str | os.PathLike[str], config: TrainConfig, only_there: Collection[str]) -> None:
@@ -115,12 +125,15 @@ def check_code_of_file(file: str | os.PathLike[str], config: TrainConfig, only_t
     """
     settings = {"environment": "env", "network": "network.custom"}
     for code in _Code.all_in(config):
-        if settings[code.purpose] not in only_there or (doubt := code.doubt()) is None:
+        if settings[code.purpose] not in only_there:
+            continue
+        code.check_is_found()
+        if (doubt := code.doubt()) is None:
             continue
         name = shlex.quote(printable(code.name, 200))
         options = f"{name} --config" if code.purpose == "environment" else f"--network {name} --config"
         raise SettingError(
-            f"{file} {doubt}: if you know it, name it yourself: raceway train {options} {shlex.quote(str(file))}."
+            f"{file} {doubt}. If you trust it, name it yourself: raceway train {options} {shlex.quote(str(file))}."
         )
 
 

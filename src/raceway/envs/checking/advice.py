@@ -100,7 +100,7 @@ def _wrappers(speed: EnvSpeed) -> str:
         return ""
     names = ", ".join(speed.wrappers)
     less = (
-        " gymnasium.make(..., disable_env_checker=True, order_enforce=False) leaves out what only looks on."
+        " gymnasium.make(..., disable_env_checker=True, order_enforce=False) leaves out wrappers that only check."
         if "PassiveEnvChecker" in speed.wrappers or "OrderEnforcing" in speed.wrappers
         else ""
     )

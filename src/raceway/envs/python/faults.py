@@ -20,9 +20,9 @@ def env_error(name: str, fault: Fault, worker: int | None = None, pid: int = 0) 
     place = f" Where it happened:\n\n{_indented(fault.traceback)}\n" if fault.traceback else ""
     # What cannot be made once is not made by another attempt.
     is_making = fault.doing.startswith(MAKING) or fault.env < 0
-    advice = [] if worker is None else ['To stop there with a debugger, use lane="inline".']
+    advice = [] if worker is None else ['To stop there with a debugger, use lane="inline" (--lane inline).']
     if not is_making and not fault.was_restarted:
-        advice.append('To go on without that episode, use on_error="restart".')
+        advice.append('To go on without that episode, use on_error="restart" (--on-error restart).')
     return EnvError(
         f"{who} of {name}{where} raised {fault.error}\nduring {when}.{place}",
         env=fault.env,
@@ -35,7 +35,7 @@ def lost_error(name: str, worker: int, envs: range, how: str, at: int | None, re
     """A worker process is gone."""
     doing = f" while environment {at} was at work" if at is not None else ""
     memory = " If nobody killed it, memory may have run out: see dmesg." if "SIGKILL" in how else ""
-    restart = "" if restarts else '; with on_error="restart" such a worker is started again'
+    restart = "" if restarts else '; with on_error="restart" (--on-error restart) such a worker is started again'
     return EnvError(
         f"Worker {worker} of {name}, with environments {envs.start} to {envs.stop - 1}, is gone: {how}{doing}.{memory}",
         env=at,
@@ -47,7 +47,7 @@ def lost_error(name: str, worker: int, envs: range, how: str, at: int | None, re
 def hung_error(name: str, worker: int, pid: int, at: int | None, timeout: float, restarts: bool) -> EnvError:
     """A worker process makes no progress."""
     which = f"environment {at}" if at is not None else "what it was asked"
-    restart = 'allow it more time, or use on_error="restart" to go on without that episode'
+    restart = 'allow it more time, or use on_error="restart" (--on-error restart) to go on without that episode'
     return EnvError(
         f"Worker {worker} of {name} (process {pid}) has been busy with {which} for more than "
         f"worker_timeout={timeout:g} seconds, and was killed.",

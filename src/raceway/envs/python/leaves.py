@@ -102,11 +102,11 @@ def write(leaf: Leaf, target: np.ndarray, row: int, value: Any, what: str) -> No
     array = np.asarray(value)
     if array.shape != leaf.shape:
         raise ValueError(
-            f"{what}{leaf.where} has shape {array.shape}, but its space says {leaf.shape}. Mend one of them."
+            f"{what}{leaf.where} has shape {array.shape}, but its space says {leaf.shape}. Correct one of them."
         )
     if not np.can_cast(array.dtype, leaf.dtype, "same_kind"):
         raise TypeError(
-            f"{what}{leaf.where} is {array.dtype}, which does not fit in its space's {leaf.dtype}. Mend one of them."
+            f"{what}{leaf.where} is {array.dtype}, which does not fit in its space's {leaf.dtype}. Correct one of them."
         )
     target[row] = array
 

@@ -199,8 +199,8 @@ def called_with(target: Any, args: Mapping[str, Any]) -> Maker:
     """Refuses arguments that it does not take, with a near name."""
     if isinstance(target, gymnasium.Env):
         raise SettingError(
-            f"env={target!r} is one environment that is there already, and no second can be made of it. Give what "
-            f"makes one: its class, or a function such as lambda: {type(target.unwrapped).__name__}(...)."
+            f"env={target!r} is an environment instance, but more copies are needed. Give what makes one: its class, "
+            f"or a function such as lambda: {type(target.unwrapped).__name__}(...)."
         )
     if not callable(target):
         raise SettingError(
@@ -243,8 +243,8 @@ def find_named(target: str, purpose: str) -> Any:
     """The object that `package.module:attribute` names. `purpose` is for messages: what it is needed for."""
     if "<" in target:
         raise SettingError(
-            f"No name leads to the {purpose} {target!r}: it was made inside a function, or has no name. Give the "
-            "object itself, from Python; or define it at the top level of a module, where its name leads to it."
+            f"The {purpose} {target!r} cannot be found by name: it was made inside a function, or has no name. Give "
+            "the object itself, from Python, or define it at the top level of a module."
         )
     module_name, _, path = target.partition(":")
     if not module_name or not path:

@@ -30,7 +30,7 @@ Maker = Callable[[], gymnasium.Env]
 
 _MOST_IN_A_ROW = 10
 """Restarts of an environment without one good step in between."""
-MAKING = "making it"
+MAKING = "creation"
 """What a fault was in the middle of."""
 _DONE = {"reset": "reset", "step": "stepped"}
 _STEP = "observation, reward, terminated, truncated, info"
