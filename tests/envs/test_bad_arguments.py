@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,12 +24,22 @@ from tests.envs.processes import pool_threads, run_script
         ("cartpole-v1", r"No environment 'cartpole-v1'\. Did you mean 'CartPole-v1'\?"),
         ("FrozenLake", r"No environment 'FrozenLake'\. Did you mean 'FrozenLake-v1'\?"),
         ("raceway/Taxi-v9", r"No environment 'raceway/Taxi-v9'\. Did you mean 'Taxi-v"),
-        ("qqqq", r"No environment 'qqqq'\. All native names: raceway list envs"),
+        ("qqqq", r"'qqqq'\. All native names: raceway list envs\. Those of other packages: PACKAGE:ID; your own: MOD"),
         ("", r"No environment ''\. All native names"),
     ],
 )
 def test_an_unknown_id_is_refused_with_the_nearest_known_one(name: str, message: str) -> None:
     with pytest.raises(NameNotFound, match=message):
+        raceway.make(name, 2)
+
+
+@pytest.mark.parametrize("name", ["my_task", "my_task.py"])
+def test_the_name_of_a_file_is_answered_with_how_to_name_what_is_in_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_task.py").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NameNotFound, match=r"For a class or function in my_task\.py: my_task:NAME\."):
         raceway.make(name, 2)
 
 

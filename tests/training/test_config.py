@@ -120,7 +120,10 @@ def test_env_arguments_replace_as_a_whole_and_are_checked() -> None:
         ({"log.directry": "x"}, "Did you mean 'log.directory'"),
         ({"episodes": 3}, "Did you mean 'evaluation.episodes'"),
         ({"num_worker": 3}, "Did you mean 'num_workers'"),
-        ({"zzz": 3}, "No setting 'zzz'. All settings"),
+        (
+            {"zzz": 3},
+            "No setting 'zzz'. All settings: raceway train --help. An argument of the environment is given as",
+        ),
         ({"ppo": 3}, "ppo=3 is not a dict of settings"),
         ({"gamma": 0.9, "ppo": {"gamma": 0.8}}, "'gamma' and 'ppo.gamma' are the same setting"),
         ({"batch_size": 64, "num_minibatches": 4}, "are the same setting"),

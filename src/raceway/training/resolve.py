@@ -202,7 +202,8 @@ def path_of(name: str, algo: str = "ppo", where: str = "") -> str:
         )
     near = nearest(name, known_names(algo))
     hint = f" Did you mean {near!r}?" if near else ""
-    raise SettingError(f"{where}No setting {quoted(name)}.{hint} All settings: raceway train --help.")
+    own = "" if near or group else f" An argument of the environment is given as env_args={{{quoted(name)}: ...}}."
+    raise SettingError(f"{where}No setting {quoted(name)}.{hint} All settings: raceway train --help.{own}")
 
 
 def algorithms_with(name: str) -> list[str]:

@@ -123,6 +123,13 @@ class Stage:
                 f"a {type(env).__name__} was made, which is no gymnasium.Env. A callable makes one environment; a "
                 "vector environment is given itself."
             )
+        for name in ("observation_space", "action_space"):
+            if not isinstance(space := getattr(env, name, None), gymnasium.Space):
+                kind = type(env.unwrapped).__name__
+                what = f"has no {name}" if space is None else f"has {name}={quoted(space)}, which is no gymnasium.Space"
+                raise SettingError(
+                    f"{kind} {what}. Set self.{name} in __init__, to a gymnasium.spaces.Box for example."
+                )
         return env
 
     def differing(self) -> str | None:
