@@ -103,6 +103,9 @@ def test_options_and_odd_paths_are_spelled_for_either(tmp_path: Path) -> None:
     assert how_to("resume", RUN, known, total_steps="N") == "raceway resume runs/x --total-steps N"
     assert how_to("resume", RUN, local, anyway=True) == 'raceway.resume("runs/x", env=Walk, anyway=True)'
     assert how_to("eval", RUN, local) == 'raceway.evaluate("runs/x", env=Walk)'
+    own = replace(local, network=replace(local.network, custom="nets:pair"))
+    assert how_to("load", RUN, own) == 'raceway.load("runs/x", network="nets:pair")'
+    assert how_to("load", RUN, local) == 'raceway.load("runs/x", network=(init, apply))'
     assert how_to("resume", RUN, known, has_callbacks=True) == 'raceway.resume("runs/x", callbacks=[...])'
     odd = Path("my runs/it's")
     assert shlex.split(how_to("play", odd, known)) == ["raceway", "play", "my runs/it's"]

@@ -23,8 +23,9 @@ from raceway.envs.user_native import is_path
 from raceway.training.config import TrainConfig, lost_arguments
 from raceway.training.settings import WORDS
 
-Verb = Literal["play", "eval", "resume"]
-_FUNCTIONS = {"play": "play", "eval": "evaluate", "resume": "resume"}
+Verb = Literal["play", "eval", "resume", "load"]
+_FUNCTIONS = {"play": "play", "eval": "evaluate", "resume": "resume", "load": "load"}
+"""`load` is no command, and takes no environment."""
 _ANY = "..."
 
 
@@ -56,7 +57,9 @@ def how_to(
         given["network"] = json.dumps(network) if is_found_by_command(network) else _functions(network)
     if has_callbacks:
         given["callbacks"] = "[...]"
-    is_found = is_found_by_command(name) and (network is None or is_found_by_command(network))
+    if verb == "load":
+        given = {"network": given.get("network", "(init, apply)")}
+    is_found = verb != "load" and is_found_by_command(name) and (network is None or is_found_by_command(network))
     if not is_found or has_callbacks or _ANY in args.values():
         call = ", ".join(f"{each}={value}" for each, value in {**given, **options}.items())
         return f"raceway.{_FUNCTIONS[verb]}({json.dumps(str(path))}, {call})"

@@ -139,7 +139,7 @@ def load(run: str | os.PathLike[str], which: str | None = None, network: Any = N
     network: the (init, apply) pair of a run with a network of your own, or its name, "package.module:pair".
     """
     folder = RunFolder.open(run)
-    return load_policy(folder, folder.read_config(), which, network)
+    return load_policy(folder, folder.read_config(), which, network, "load")
 
 
 def load_policy(folder: RunFolder, config: TrainConfig, which: str | None, network: Any, verb: Verb = "eval") -> Policy:
