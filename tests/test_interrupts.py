@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from raceway.interrupts import ending_on_sigterm, heed_ctrl_c, heeding_ctrl_c, uninterrupted
+from raceway.interrupts import ending_on_sigterm, keeping_ctrl_c, raise_lost_ctrl_c, uninterrupted
 
 
 @pytest.fixture(autouse=True)
@@ -89,10 +89,10 @@ def test_ctrl_c_that_python_has_dropped_ends_the_block() -> None:
     reached = []
 
     def act(asks: bool) -> None:
-        with heeding_ctrl_c():
+        with keeping_ctrl_c():
             Drops()
             if asks:
-                heed_ctrl_c()
+                raise_lost_ctrl_c()
             reached.append(asks)
 
     with pytest.raises(KeyboardInterrupt):
@@ -105,7 +105,7 @@ def test_ctrl_c_that_python_has_dropped_ends_the_block() -> None:
 
 def test_ctrl_c_that_became_another_error_is_ctrl_c() -> None:
     def act() -> None:
-        with heeding_ctrl_c():
+        with keeping_ctrl_c():
             try:
                 signal.raise_signal(signal.SIGINT)
             except KeyboardInterrupt:
@@ -113,14 +113,34 @@ def test_ctrl_c_that_became_another_error_is_ctrl_c() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         act()
-    with pytest.raises(ImportError), heeding_ctrl_c():
+    with pytest.raises(ImportError), keeping_ctrl_c():
         raise ImportError("a module is half made")
 
 
+def test_a_handler_of_somebody_elses_decides_what_ctrl_c_means() -> None:
+    heard: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    with keeping_ctrl_c():
+        signal.raise_signal(signal.SIGINT)
+        raise_lost_ctrl_c()
+    assert heard == [signal.SIGINT]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_blocks_within_blocks_lose_none_either() -> None:
+    def act() -> None:
+        with keeping_ctrl_c(), keeping_ctrl_c():
+            Drops()
+
+    with pytest.raises(KeyboardInterrupt):
+        act()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_without_ctrl_c_the_block_is_as_any_other() -> None:
-    with heeding_ctrl_c():
-        heed_ctrl_c()
-    heed_ctrl_c()
+    with keeping_ctrl_c():
+        raise_lost_ctrl_c()
+    raise_lost_ctrl_c()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -128,7 +148,7 @@ def test_other_threads_have_neither() -> None:
     done = []
 
     def act() -> None:
-        with ending_on_sigterm(), uninterrupted(), heeding_ctrl_c():
+        with ending_on_sigterm(), uninterrupted(), keeping_ctrl_c():
             done.append(os.getpid())
 
     thread = threading.Thread(target=act)

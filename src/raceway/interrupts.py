@@ -52,30 +52,32 @@ class _Recorder:
 
 
 @contextmanager
-def heeding_ctrl_c() -> Iterator[None]:
+def keeping_ctrl_c() -> Iterator[None]:
     """Ctrl-C ends the block even where its KeyboardInterrupt is lost or becomes another error.
 
     Python drops what is raised in a destructor or while garbage is collected, and an import that is interrupted may
-    raise an ImportError. `heed_ctrl_c` asks within the block.
+    raise an ImportError. `raise_lost_ctrl_c` asks within the block. What a handler of somebody else's means is theirs.
     """
     before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    is_usual = before is signal.default_int_handler or isinstance(before, _Recorder)
+    if threading.current_thread() is not threading.main_thread() or not is_usual:
         yield
         return
+    assert callable(before)
     recorder = _Recorder(before)
     signal.signal(signal.SIGINT, recorder)
     try:
         yield
-        heed_ctrl_c()
+        raise_lost_ctrl_c()
     except Exception:
-        heed_ctrl_c()
+        raise_lost_ctrl_c()
         raise
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def heed_ctrl_c() -> None:
-    """Raises KeyboardInterrupt if Ctrl-C was heard in `heeding_ctrl_c` and is lost; for a moment before long work."""
+def raise_lost_ctrl_c() -> None:
+    """Raises KeyboardInterrupt if Ctrl-C was heard in `keeping_ctrl_c` and was lost. Call it before long work."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, _Recorder) and handler.is_heard:
         raise KeyboardInterrupt

@@ -88,12 +88,10 @@ def digests(files: Iterable[str]) -> dict[str, str | None] | None:
     return found
 
 
-def digest_of(names: Iterable[str]) -> str | None:
-    """Of the code of modules, wherever it lies; None if there is none, or one of them is not found."""
-    found = [digests(files_of(name)) for name in names]
-    if not found or not all(found):
-        return None
-    return hashlib.sha256(repr([list(each.values()) for each in found if each]).encode()).hexdigest()[:16]
+def digest_of(name: str) -> str | None:
+    """A digest of the code of a module and the packages that it is in, wherever it lies; None if it is not found."""
+    found = digests(files_of(name))
+    return hashlib.sha256(repr([*found.values()]).encode()).hexdigest()[:16] if found else None
 
 
 def _on_disk(file: Path) -> Path:

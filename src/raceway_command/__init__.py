@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 _INTERRUPTED = 130
@@ -11,23 +12,32 @@ _INTERRUPTED = 130
 
 def main() -> int:
     """Runs the command line and returns its exit code."""
+    try:
+        return _imported()()
+    except KeyboardInterrupt:
+        print("raceway: interrupted.", file=sys.stderr)
+        return _INTERRUPTED
+
+
+def _imported() -> Callable[[], int]:
+    """The command line. Ctrl-C is a KeyboardInterrupt even where an interrupted import loses it or raises another."""
     heard = []
 
     def hear(number: int, frame: FrameType | None) -> None:
         heard.append(number)
         raise KeyboardInterrupt
 
-    # An import that is interrupted may well raise something else, such as an ImportError of a half-made module.
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, hear)
     try:
         from raceway.cli import main as run
-
+    except Exception:
+        if heard:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
         signal.signal(signal.SIGINT, before)
-        return run()
-    except (Exception, KeyboardInterrupt) as error:
-        if not heard and not isinstance(error, KeyboardInterrupt):
-            raise
-        print("raceway: interrupted.", file=sys.stderr)
-        return _INTERRUPTED
+    if heard:
+        raise KeyboardInterrupt
+    return run

@@ -75,6 +75,7 @@ def test_a_list_does_not_swallow_the_environment() -> None:
         ("--num-env 3", "Did you mean --num-envs?"),
         ("--confg x", "Did you mean --config?"),
         ("--zzz", "No option --zzz. All options: raceway train --help."),
+        ("--zzz", "An argument of the environment is given as --env.zzz VALUE."),
         ("--seed", "--seed needs a value"),
         ("--seed --device cpu", "--seed needs a value"),
         ("--seed x", "--seed='x' is not a whole number"),

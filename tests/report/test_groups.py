@@ -101,15 +101,15 @@ def test_the_same_run_twice_counts_once_the_one_that_came_farthest(tmp_path: Pat
 
 
 def test_runs_of_equal_settings_and_other_bits_are_both_counted(tmp_path: Path) -> None:
-    chains = {"1": "a\nb\nc\n", "2": "a\nb\n", "3": "a\nx\n"}
+    chains = {"1": "a\nb\nc\n", "2": "a\nb\n", "3": "a\nx\n", "4": "a\nb\nc\nd\n"}  # rows are fewer than rounds
     for name, chain in chains.items():
-        log_run(tmp_path / name, line(1.0, last=300 if name == "1" else 200))
+        log_run(tmp_path / name, line(1.0, last=300 if name in "14" else 200))
         (tmp_path / name / "chain.jsonl").write_text(chain)
     found = group_runs(tmp_path)
     assert [run.path.name for group in found.groups for run in group.runs] == ["1", "3"]
-    assert [note.split(" ", 1)[0] for note in found.notes] == [str(tmp_path / "2"), str(tmp_path / "3")]
-    assert "2 is left out" in found.notes[0]
-    assert "have the same settings and seed but other results" in found.notes[1]
+    assert [note.split(" ", 1)[0] for note in found.notes] == [str(tmp_path / name) for name in "423"]
+    assert all("is left out" in note for note in found.notes[:2])
+    assert "have the same settings and seed but other results" in found.notes[2]
 
 
 def test_runs_without_metrics_are_left_out_and_if_none_has_any_that_is_an_error(tmp_path: Path) -> None:

@@ -54,9 +54,13 @@ def test_epochs_are_not_spoken_of_where_the_algorithm_has_none() -> None:
 
 
 def test_where_inference_is_batched_workers_are_not_what_is_missing() -> None:
-    told = verdict(0.99, 0.4, schedule="concurrent", num_workers=1, num_envs=8, cpus=4, central=True)
-    assert "more environments (--num-envs), or a smaller network, would help" in told
+    told = verdict(0.99, 0.4, schedule="concurrent", num_workers=4, num_envs=8, cpus=4, central=True)
+    assert "Inference is batched: more environments (--num-envs), or a smaller network, would help" in told
     assert "workers" not in told
+    told = verdict(0.99, 0.4, schedule="concurrent", num_workers=1, num_envs=8, cpus=4, central=True)
+    assert "more workers (--num-workers 4) would help if steps are slow" in told
+    told = verdict(0.99, 0.4, schedule="concurrent", num_workers=None, num_envs=8, cpus=4, central=True)
+    assert "stepped one after the other" in told
 
 
 def test_one_cpu_cannot_overlap() -> None:

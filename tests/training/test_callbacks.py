@@ -212,6 +212,22 @@ class Misspelt(raceway.Callback):
         control.stop()
 
 
+class Short(raceway.Callback):
+    def on_eval(self, found: Evaluation, control: Control) -> None:
+        control.stop()
+
+
+class Helped(raceway.Callback):
+    on_device = True
+
+    def on_round(self, told: Round, control: Control) -> None:
+        self.on_round_end()
+
+    def on_round_end(self) -> None: ...
+
+    def on_restart(self) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("callbacks", "said"),
     [
@@ -220,13 +236,18 @@ class Misspelt(raceway.Callback):
         ([print], "is not a callback. Derive its class from raceway.Callback"),
         (7, "callbacks=7 is not a list"),
         ([Misspelt()], "Misspelt.on_rounds is never called. Is on_round meant"),
+        ([Short()], "Short.on_eval is never called. Is on_evaluation meant"),
     ],
-    ids=["one", "a class", "a function", "a number", "a misspelt method"],
+    ids=["one", "a class", "a function", "a number", "a misspelt method", "a shortened one"],
 )
 def test_what_is_no_list_of_callbacks_is_told(callbacks: Any, said: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=said):
         raceway.train("CartPole-v1", callbacks=callbacks, log={"directory": str(tmp_path)})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_methods_of_a_callbacks_own_are_no_mistakes(tmp_path: Path) -> None:
+    assert train(tmp_path, callbacks=[Helped()], total_steps=4 * 8 * 2).steps
 
 
 def test_only_what_there_is_can_be_set() -> None:

@@ -230,7 +230,7 @@ def test_a_run_whose_code_has_changed_says_so_and_records_it(tmp_path: Path, mon
     raceway.resume(run, total_steps=2 * STEPS)
     module.write_text("from tests.training.drawing import Drawn as Walk  # changed\n")
     more: dict[str, Any] = {"total_steps": 3 * STEPS, "trust": True}
-    with pytest.raises(RunFolderError, match=r"was begun with other code of changing_walk:Walk\. .*add --anyway"):
+    with pytest.raises(RunFolderError, match=r"was begun with other code of changing_walk:Walk\. .*with --anyway"):
         raceway.resume(run, **more)
     raceway.resume(run, **more, anyway=True)
     lines = [json.loads(line) for line in (run / "resumed.jsonl").read_text().splitlines()]

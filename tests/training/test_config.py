@@ -19,7 +19,7 @@ from raceway.errors import SettingError, UserError
 from raceway.training.config import ALGORITHMS, EvaluationConfig, TrainConfig
 from raceway.training.environments import name_of
 from raceway.training.presets import preset_for
-from raceway.training.resolve import GROUPS, resolve
+from raceway.training.resolve import GROUPS, resolve, with_whole_paths
 from raceway.training.settings import paths_of
 
 
@@ -197,6 +197,11 @@ def test_a_model_of_the_users_own_is_named_by_its_whole_path(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     assert resolve("Ant-v5", env_args={"xml_file": "./robot.xml"}).env_args == {"xml_file": str(tmp_path / "robot.xml")}
     assert resolve("Ant-v5", env_args={"xml_file": "ant.xml"}).env_args == {"xml_file": "ant.xml"}  # Gymnasium's
+
+
+def test_a_model_that_is_not_there_is_one_message() -> None:
+    with pytest.raises(SettingError, match="there is no file"):
+        with_whole_paths(resolve("Ant-v5"), {"xml_file": "./nowhere.xml"})
 
 
 def test_the_settings_of_a_run_are_a_file_to_start_the_same_run_from(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from raceway.cli.overview import overview
 from raceway.cli.parser import verbs
 from raceway.errors import UserError
 from raceway.graph import ReactionError
-from raceway.interrupts import heeding_ctrl_c
+from raceway.interrupts import keeping_ctrl_c
 from raceway.local_code import look_in
 from raceway.messages import plain, shortened
 
@@ -34,10 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return answered(lambda: _run(arguments))
 
 
-def answered(act: Callable[[], int]) -> int:
+def answered(act: Callable[[], int], *, tells_interrupts: bool = True) -> int:
     """What `act` returns, or the exit code for the way it failed, which is told on the error output."""
     try:
-        with heeding_ctrl_c():
+        with keeping_ctrl_c():
             code = act()
             sys.stdout.flush()
     except (UserError, GymnasiumError, ReactionError) as error:
@@ -47,7 +47,8 @@ def answered(act: Callable[[], int]) -> int:
         print(f"raceway: {plain(shortened(str(told), _LONGEST))}", file=sys.stderr)
         return _USER
     except KeyboardInterrupt:
-        print("raceway: interrupted.", file=sys.stderr)
+        if tells_interrupts:
+            print("raceway: interrupted.", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:  # whoever read our output, such as head, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

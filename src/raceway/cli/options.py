@@ -107,7 +107,8 @@ def _path(token: str, name: str, algo: str) -> tuple[str, bool]:
             raise UserError(f"No option {option} in {algo}: it is one of {' and '.join(others)}. See --algo.")
     near = nearest(name, [*known_names(algo), "config", "jobs", "seeds"])
     hint = f" Did you mean {spelled(near)}?" if near else ""
-    raise UserError(f"No option {option}.{hint} All options: raceway train --help.")
+    own = "" if near or "." in name else f" An argument of the environment is given as --env.{name} VALUE."
+    raise UserError(f"No option {option}.{hint} All options: raceway train --help.{own}")
 
 
 def spelled(path: str) -> str:

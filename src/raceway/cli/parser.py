@@ -73,7 +73,7 @@ def _add_resume(added: Any) -> None:
     parser = _add(added, "resume", "go on with a run that was stopped or killed", actions.resume)
     parser.add_argument("folder", metavar="RUN", help="the folder of a run")
     parser.add_argument(
-        "--anyway", action="store_true", help="even where versions, the CPU or arguments differ, and so the bits"
+        "--anyway", action="store_true", help="even where versions, the CPU, code or arguments differ, and so the bits"
     )
     parser.add_argument("--total-steps", type=steps, metavar="N", help="train for this many steps in all")
     parser.add_argument(

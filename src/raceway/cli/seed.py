@@ -13,17 +13,14 @@ from raceway.local_code import adopt_imports
 def main() -> int:
     die_with_parent(int(sys.argv[1]))
     adopt_imports(sys.stdin.buffer)
-    return answered(_train)
+    return answered(_train, tells_interrupts=False)  # the parent says so, once for all
 
 
 def _train() -> int:
     import raceway
 
     env, settings = pickle.load(sys.stdin.buffer)
-    try:
-        raceway.train(env, **settings)
-    except KeyboardInterrupt:  # the parent says so, once for all
-        return 130
+    raceway.train(env, **settings)
     return 0
 
 

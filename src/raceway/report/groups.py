@@ -78,7 +78,7 @@ def _without_repeats(members: Sequence[LoggedRun], notes: list[str]) -> list[Log
         if fellows:
             notes.append(
                 f"{run.path} and {fellows[0].path} have the same settings and seed but other results, as with other "
-                "callbacks or other code. Both are counted. To tell them apart give labels: NAME=RUN."
+                "callbacks, code, versions or another CPU. Both are counted. To tell them apart give labels: NAME=RUN."
             )
         kept.append(run)
     return _by_seed(kept)

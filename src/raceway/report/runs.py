@@ -89,15 +89,18 @@ class LoggedRun:
         """Of training so far."""
         return float(self.seconds_at(np.array([math.inf]))[0])
 
-    def began_like(self, shorter: LoggedRun) -> bool:
-        """Whether a shorter run is the same to the bit as far as it came, by their hash chains."""
-        chains = [run.path / _CHAIN for run in (self, shorter)]
+    def began_like(self, other: LoggedRun) -> bool:
+        """Whether two runs are the same to the bit as far as both came, by their hash chains."""
+        chains = [run.path / _CHAIN for run in (self, other)]
         if not all(chain.is_file() for chain in chains):
             return True  # nobody can tell
         with opened_to_read(chains[0]) as ours, opened_to_read(chains[1]) as theirs:
             for piece in pieces(theirs.fileno()):
-                if not ours.read(len(piece)).startswith(piece):
+                our_piece = ours.read(len(piece))
+                if not piece.startswith(our_piece):
                     return False
+                if len(our_piece) < len(piece):
+                    break
         return True
 
     def __repr__(self) -> str:

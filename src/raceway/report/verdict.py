@@ -52,10 +52,7 @@ def verdict(
             f"Learner-bound: collecting waits {1 - collect:.0%} of the time. "
             f"{remedy} would help; more workers would not."
         )
-    if central:
-        remedy = "Inference is batched: more environments (--num-envs), or a smaller network, would help."
-    else:
-        remedy = _more_hands(num_workers, cpus, num_envs)
+    remedy = _more_hands(num_workers, cpus, num_envs, central)
     free = " More epochs would cost no time." if epochs else ""
     return f"Collector-bound: learning waits {1 - learn:.0%} of the time. {remedy}{free}"
 
@@ -76,7 +73,7 @@ def _of_turns(collect: float, learn: float, cpus: int) -> str:
     return f"{turns} --schedule concurrent would overlap them: up to {gain:.1f} times as fast."
 
 
-def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None) -> str:
+def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None, central: bool) -> str:
     if num_workers is None:
         return (
             "Environments are stepped one after the other: a faster step would help, or worker processes, which a "
@@ -84,6 +81,10 @@ def _more_hands(num_workers: int | None, cpus: int, num_envs: int | None) -> str
         )
     num_envs = cpus if num_envs is None else num_envs
     useful = min(cpus, num_envs)
+    if central:
+        idle = num_workers < useful
+        hands = f"more workers (--num-workers {useful}) would help if steps are slow; " if idle else ""
+        return f"Inference is batched: {hands}more environments (--num-envs), or a smaller network, would help."
     if num_workers < useful:
         return f"More workers would help: {num_workers} of {cpus} CPUs are used (--num-workers {useful})."
     if num_envs < cpus:

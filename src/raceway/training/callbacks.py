@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -206,11 +204,13 @@ def _checked(callbacks: Any) -> list[Callback]:
 
 
 def _check_names(kind: type[Callback]) -> None:
-    """A method whose name is not quite that of an event would never be called, and nobody would know."""
+    """A method `on_rounds` or `on_eval` in place of an event's own would never be called, and nobody would know."""
     events = [name for name in dir(Callback) if name.startswith("on_")]
-    for name in dir(kind):
-        meant = get_close_matches(name, events, n=1, cutoff=0.75) if name not in events else []
-        if meant and name.startswith("on_"):
+    unused = [event for event in events if getattr(kind, event) is getattr(Callback, event)]
+    for name in sorted({*dir(kind)} - {*events}):
+        if not name.startswith("on_") or not callable(getattr(kind, name)):
+            continue
+        if meant := [event for event in unused if name.startswith(event) or event.startswith(name)]:
             raise SettingError(f"callbacks: {kind.__name__}.{name} is never called. Is {meant[0]} meant?")
 
 
@@ -219,11 +219,18 @@ def reached(recent: RecentEpisodes, goal: str) -> str:
     return f"the mean return of the last {recent.size} training episodes, {recent.return_mean:.1f}, reached {goal}"
 
 
+def _is_rate(value: Any) -> bool:
+    try:
+        return not isinstance(value, str) and 0 <= float(value) <= MOST_FLOAT  # which NaN is not either
+    except (TypeError, ValueError):
+        return False
+
+
 def check_control(control: Control, config: AlgorithmConfig) -> None:
     """Refuses what a callback has set if the algorithm cannot use it."""
     rate, ent_coef = control.learning_rate, control.ent_coef
     for name, value in (("learning_rate", rate), ("ent_coef", ent_coef)):
-        if value is not None and not (isinstance(value, Real) and 0 <= value <= MOST_FLOAT):  # which NaN is not either
+        if value is not None and not _is_rate(value):
             raise SettingError(
                 f"A callback has set {name}={quoted(value)}. Set a number from 0 to {MOST_FLOAT:g}, or None."
             )

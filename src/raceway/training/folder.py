@@ -206,14 +206,18 @@ class RunFolder:
 
 def facts_of(config: TrainConfig, initial_sha256: str | None = None) -> dict[str, Any]:
     """What a run's bits depend on beside its settings: the system, the user's own code, and the initial weights."""
-    own = {"header": fingerprint(config.env), "code": digest_of(_modules(config))}
+    own = {"header": fingerprint(config.env), "code": _code_of(config)}
     return {**system_facts(), **own, "initial_sha256": initial_sha256}
 
 
-def _modules(config: TrainConfig) -> list[str]:
-    """Those that the settings name for the environment and the network: `package.module:callable`."""
-    names = [config.env, config.network.custom or ""]
-    return [name.partition(":")[0] for name in names if ":" in name and "<" not in name and not is_path(name)]
+def _code_of(config: TrainConfig) -> dict[str, str | None]:
+    """Digests of the modules that the settings name for environment and network, by `package.module:callable`.
+
+    A script is none: it is another module in every process, and most of what is changed in it is no environment.
+    """
+    names = [name for name in (config.env, config.network.custom) if name is not None and ":" in name]
+    modules = {name: name.partition(":")[0] for name in names if "<" not in name and not is_path(name)}
+    return {name: digest_of(module) for name, module in modules.items() if module != "__main__"}
 
 
 def _folder_name(env: str) -> str:

@@ -206,7 +206,7 @@ def _reporting(setup: Setup, report: Report, layout: dict[str, Any] | None, *, h
         num_workers=_num_workers(setup),
         num_envs=config.num_envs,
         epochs=hasattr(config.algorithm, "n_epochs"),
-        central=layout is None or config.collector == "central" or setup.source.is_single,
+        central=layout is None or config.collector == "central",
         counts_faults=config.on_error == "restart",
         has_to_stop=report.rescue.has_to_stop,
         again=setup.how_to("resume", report.folder.path, has_callbacks=has_callbacks),

@@ -82,8 +82,7 @@ def resolve(
             _check_arguments_of_file(config_file, config)
         check_code_of_file(config_file, config, only_there)
     _check(config)
-    task = _native_task(config.env, config.lane)
-    return config if task is None else dataclasses.replace(config, env_args=with_whole_path(task, config.env_args))
+    return dataclasses.replace(config, env_args=with_whole_paths(config, config.env_args))
 
 
 def _check_arguments_of_file(file: str | os.PathLike[str], config: TrainConfig) -> None:
@@ -271,6 +270,15 @@ def check_native_arguments(env: str, env_args: Mapping[str, Any], lane: str) -> 
             _core.Configurations(task.id, [given])
     except UserError:
         raise
+    except (TypeError, ValueError, OSError) as error:
+        raise SettingError(str(error)) from None
+
+
+def with_whole_paths(config: TrainConfig, env_args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of an environment, a model of the user's own by its whole path, which other folders understand too."""
+    task = _native_task(config.env, config.lane)
+    try:
+        return dict(env_args) if task is None else with_whole_path(task, env_args)
     except (TypeError, ValueError, OSError) as error:
         raise SettingError(str(error)) from None
 

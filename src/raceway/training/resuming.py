@@ -104,14 +104,15 @@ def check_system(folder: RunFolder, source: EnvSource, anyway: bool) -> list[str
     for name, words in words_of.items():
         if there.get(name) != here[name]:
             differences.append(f"{words} {printable(repr(there.get(name)), 100)} (here {here[name]!r})")
-    if there.get("code") and here["code"] and there["code"] != here["code"]:  # what is not found cannot be compared
-        config = folder.read_config()
-        names = [name for name in (config.env, config.network.custom) if name is not None and ":" in name]
-        differences.append(f"other code of {' and '.join(quoted(name)[1:-1] for name in names)}")
+    before = there["code"] if isinstance(there.get("code"), dict) else {}
+    for name, digest in here["code"].items():
+        if digest is not None and before.get(name) not in (None, digest):  # what is not found cannot be compared
+            differences.append(f"other code of {quoted(name)[1:-1]}")
     if differences and not anyway:
+        call = how_to("resume", folder.path, folder.read_config(), anyway=True)
         raise RunFolderError(
             f"{folder.path} was begun with {', '.join(differences)}. From here on its bits would not be those of a run "
-            "that was never stopped. To go on nevertheless, add --anyway (in Python anyway=True)."
+            f"that was never stopped. To go on nevertheless, resume it with --anyway (in Python anyway=True): {call}."
         )
     return differences
 

@@ -15,7 +15,7 @@ from raceway.envs.user_native import plain
 from raceway.errors import EnvError, MissingPackageError, RunFolderError, SettingError, UserError
 from raceway.files import remove, write_json, write_whole
 from raceway.graph import GraphError, ReactionError
-from raceway.interrupts import heed_ctrl_c, heeding_ctrl_c
+from raceway.interrupts import keeping_ctrl_c, raise_lost_ctrl_c
 from raceway.report.console import Console
 from raceway.report.metrics import MetricsLog
 from raceway.training.callbacks import Callback, Director, check_control
@@ -33,7 +33,7 @@ from raceway.training.outcome import Run, read_outcome
 from raceway.training.programs import Report, Training, build, training_sampler
 from raceway.training.ready_callbacks import curricula
 from raceway.training.rescue import Rescue
-from raceway.training.resolve import resolve
+from raceway.training.resolve import resolve, with_whole_paths
 from raceway.training.resuming import (
     check_arguments,
     check_callbacks,
@@ -54,7 +54,7 @@ from raceway.training.trust import remember_code
 from raceway.training.user_network import name_of_network, network_of
 
 
-@heeding_ctrl_c()
+@keeping_ctrl_c()
 def train(
     env: str | os.PathLike[str] | Callable[..., Any] | Sequence[Callable[..., Any]] | VectorEnv,
     *,
@@ -103,7 +103,7 @@ def train(
         return _go(setup, folder, director, Resumption())
 
 
-@heeding_ctrl_c()
+@keeping_ctrl_c()
 def resume(
     run: str | os.PathLike[str],
     *,
@@ -119,7 +119,8 @@ def resume(
 ) -> Run:
     """Goes on with a run from its last checkpoint, to the bit as if it had never been stopped. A finished one says so.
 
-    anyway: even under other versions, on another CPU or with other `env_args`, where the bits differ from there on.
+    anyway: even under other versions, on another CPU, with changed code or other `env_args`, where the bits differ from
+        there on.
     total_steps: train for this many steps in all; a run that was finished goes on if that is more.
     stop_at_return: stop at another training return from now on, or at none (None). A run that stopped at one goes on.
     env: the environment that the run was begun with, if it cannot be found by its name; anything that `train` takes.
@@ -136,11 +137,12 @@ def resume(
         config = saved if total_steps is None else replace(saved, total_steps=total_steps)
         if stop_at_return != "as before":
             config = replaced(config, {"stop_at_return": stop_at_return})
+        env_args = with_whole_paths(config, env_args or {})
         network = network_of_run(folder, config, "resume", network)
         source = source_of_run(folder, config, "resume", env=env, env_args=env_args, trust=trust)
         changes = [
             *check_environment(folder, config, source, anyway),
-            *check_arguments(folder, config, env_args or {}, anyway),
+            *check_arguments(folder, config, env_args, anyway),
         ]
         if env_args:
             config = replace(config, env_args={**config.env_args, **env_args})
@@ -355,7 +357,7 @@ def _run(
         drawing = training.program.draw()
         write_whole(folder.graph, drawing.svg.encode())
         write_whole(folder.mermaid, drawing.mermaid.encode())
-        heed_ctrl_c()
+        raise_lost_ctrl_c()
         if config.checkpoint.enabled:
             with checkpointer.watch(training.program):
                 outcome = run(left, snapshot_at_end=True, on_snapshot=checkpointer.write)

@@ -21,7 +21,7 @@ from raceway.training.config import TrainConfig, lost_arguments, savable
 from raceway.training.environments import EnvSource
 from raceway.training.folder import RunFolder
 from raceway.training.resolve import check_native_arguments
-from raceway.training.trust import check_code
+from raceway.training.trust import check_code, check_code_is_there
 from raceway.training.user_network import network_of
 
 
@@ -51,17 +51,26 @@ def source_of_run(
         )
     if not trust and _is_of_a_script(config.env):  # its name means nothing here, so there is nothing to trust
         raise SettingError(_not_found(folder, config, verb))
+    with _told_with_call(folder, config, verb):
+        check_code_is_there(config)
     check_code(folder, savable(config), trust)
-    try:
+    with _told_with_call(folder, config, verb):
         check_env(config.env)
-    except UserError as error:
-        raise SettingError(_not_found(folder, config, verb, error)) from None
     return _checked(EnvSource(portable(config.env), args), config)
 
 
 def _is_of_a_script(name: str) -> bool:
     """Whether it names something in a script, inside a function, or several things: what no other process finds."""
     return names_callable(name) and ("<" in name or name.startswith("__main__:"))
+
+
+@contextmanager
+def _told_with_call(folder: RunFolder, config: TrainConfig, verb: Verb) -> Iterator[None]:
+    """What is not found is told with the call that gives it."""
+    try:
+        yield
+    except UserError as error:
+        raise SettingError(_not_found(folder, config, verb, error)) from None
 
 
 def _not_found(folder: RunFolder, config: TrainConfig, verb: Verb, error: UserError | None = None) -> str:

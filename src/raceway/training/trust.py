@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from raceway.cache import is_private, private_folder
+from raceway.envs.python.makers import not_found
 from raceway.envs.user_native import is_path, sources_of
 from raceway.errors import RunFolderError, SettingError
 from raceway.files import MOST_SETTINGS, read_json, write_json
@@ -79,11 +80,7 @@ class _Code:
     def check_is_found(self) -> None:
         """Refuses a module that is not there, for which no trust would help."""
         if not self.is_header and not self.files():
-            module = self.name.partition(":")[0]
-            raise SettingError(
-                f"No module {quoted(module)} for the {self.purpose} {quoted(self.name)}. Modules are looked for in the "
-                "current folder and among installed packages."
-            )
+            raise not_found(self.name, self.purpose)
 
     def _known(self) -> dict[str, Any] | None:
         """The files and their digests, as they were trained with here; None if they were not."""
@@ -112,10 +109,14 @@ def check_code(folder: RunFolder, config: TrainConfig, trust: bool) -> None:
     """Refuses to run code that a folder names, unless it was trained with here as it is now, or is trusted."""
     if trust or not names_code(config):
         return
-    code = _Code.of_env(config)
-    code.check_is_found()
-    if (doubt := code.doubt()) is not None:
+    if (doubt := _Code.of_env(config).doubt()) is not None:
         raise SettingError(f"{folder.path} {doubt}. If you trust it, add --trust (in Python trust=True, or env=...).")
+
+
+def check_code_is_there(config: TrainConfig) -> None:
+    """Refuses an environment whose module is not there, for which no trust would help. Nothing is imported for it."""
+    if names_code(config):
+        _Code.of_env(config).check_is_found()
 
 
 def check_code_of_file(file: str | os.PathLike[str], config: TrainConfig, only_there: Collection[str]) -> None:

@@ -11,13 +11,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 from gymnasium.error import NameNotFound
 from gymnasium.vector import SyncVectorEnv
 
 import raceway
 from raceway.envs import NativePool
 from raceway.envs.python import crew
-from raceway.errors import EnvError
+from raceway.errors import EnvError, SettingError
 from tests.envs.python.faulty import actions, faulty
 from tests.envs.python.scripted import Counting, Scripted, maker
 from tests.envs.python.watching import children, wait_until
@@ -215,3 +216,32 @@ def test_the_name_of_a_pool_says_what_it_is() -> None:
     pool = raceway.make(Counting, 3, lane="inline")
     assert "Counting" in repr(pool)
     assert "num_envs=3" in repr(pool)
+
+
+class Spaceless(gymnasium.Env):
+    pass
+
+
+class Halved(gymnasium.Env):
+    observation_space = spaces.Discrete(2)
+    action_space = 3  # type: ignore[assignment]
+
+
+class Failing(Halved):
+    @property
+    def observation_space(self) -> Any:  # type: ignore[override]
+        return spaces.Discrete(self.size)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("lane", ["inline", "process"])
+@pytest.mark.parametrize(
+    ("kind", "error", "said"),
+    [
+        (Spaceless, SettingError, r"^Spaceless has no observation_space\. Set self\.observation_space in __init__"),
+        (Halved, SettingError, "^Halved has action_space=3, which is no gymnasium.Space"),
+        (Failing, EnvError, "AttributeError: 'Failing' object has no attribute 'size'"),
+    ],
+)
+def test_an_environment_without_spaces_is_told(lane: Any, kind: Any, error: Any, said: str) -> None:
+    with pytest.raises(error, match=said):
+        raceway.make(kind, 2, lane=lane)

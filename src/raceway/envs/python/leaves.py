@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import Space, spaces
+
+from raceway.errors import SettingError
+from raceway.messages import quoted
 
 _FIXED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
@@ -120,3 +124,14 @@ def fingerprint(observation: Any, leaves: Sequence[Leaf] | None) -> str:
         part = np.asarray(part_of(observation, leaf.path), leaf.dtype)
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
+
+
+def check_has_spaces(env: gymnasium.Env) -> None:
+    """Refuses an environment without spaces. The error of a space that is a property is left as it is."""
+    kind = type(env.unwrapped)
+    for name in ("observation_space", "action_space"):
+        space = getattr(env, name) if hasattr(kind, name) else getattr(env, name, None)
+        if isinstance(space, Space):
+            continue
+        what = f"has no {name}" if space is None else f"has {name}={quoted(space)}, which is no gymnasium.Space"
+        raise SettingError(f"{kind.__name__} {what}. Set self.{name} in __init__, such as to a gymnasium.spaces.Box.")

@@ -17,7 +17,7 @@ from raceway.envs.catalog import no_such_env, positive, tasks
 from raceway.envs.packages import missing, refuse_elsewhere
 from raceway.envs.python.signatures import argument_names, wrong_arguments
 from raceway.envs.python.stage import Maker
-from raceway.errors import MissingPackageError, SettingError
+from raceway.errors import MissingPackageError, SettingError, UserError
 from raceway.local_code import import_named
 from raceway.memory import require_memory
 from raceway.messages import quoted
@@ -242,10 +242,7 @@ def find_callable(target: str) -> Callable[..., Any]:
 def find_named(target: str, purpose: str) -> Any:
     """The object that `package.module:attribute` names. `purpose` is for messages: what it is needed for."""
     if "<" in target:
-        raise SettingError(
-            f"The {purpose} {target!r} cannot be found by name: it was made inside a function, or has no name. Give "
-            "the object itself, from Python, or define it at the top level of a module."
-        )
+        raise not_found(target, purpose)
     module_name, _, path = target.partition(":")
     if not module_name or not path:
         raise SettingError(f"{quoted(target)} does not name the {purpose}. Use package.module:attribute.")
@@ -254,16 +251,29 @@ def find_named(target: str, purpose: str) -> Any:
     except ImportError as error:
         if not _is_itself(module_name, error):
             raise missing(target, error) from error
-        raise SettingError(
-            f"No module {module_name!r} for the {purpose} {target!r}. Modules are looked for in the current folder "
-            "and among installed packages."
-        ) from None
+        raise not_found(target, purpose) from None
     for part in path.split("."):
         if not hasattr(found, part):
             names = [name for name in dir(found) if not name.startswith("_")]
             raise SettingError(f"Module {module_name!r} has no {path!r}.{did_you_mean(part, names)}")
         found = getattr(found, part)
     return found
+
+
+def not_found(target: str, purpose: str) -> UserError:
+    """The error for a `package.module:attribute` or `package:id` whose module is not there."""
+    module = target.partition(":")[0]
+    if "<" in target or module == "__main__":
+        return SettingError(
+            f"The {purpose} {quoted(target)} cannot be found by name: it was made in a script or inside a function, or "
+            "has no name. Give the object itself, from Python, or define it at the top level of a module."
+        )
+    if purpose == "environment" and not names_callable(target):
+        return missing(target, ModuleNotFoundError(name=module))
+    return SettingError(
+        f"No module {quoted(module)} for the {purpose} {quoted(target)}. Commands look for modules in the current "
+        "folder and among installed packages, programs on sys.path."
+    )
 
 
 def _is_itself(module: str, error: ImportError) -> bool:

@@ -19,6 +19,7 @@ from gymnasium.vector import AutoresetMode
 from raceway._core import PythonSteps
 from raceway.envs.packages import what_is_missing
 from raceway.envs.python.infos import Why
+from raceway.envs.python.leaves import check_has_spaces
 from raceway.envs.python.rows import Rows, Writer
 from raceway.errors import MissingPackageError, SettingError, UserError
 from raceway.messages import quoted, traceback_of, words_of
@@ -123,13 +124,7 @@ class Stage:
                 f"a {type(env).__name__} was made, which is no gymnasium.Env. A callable makes one environment; a "
                 "vector environment is given itself."
             )
-        for name in ("observation_space", "action_space"):
-            if not isinstance(space := getattr(env, name, None), gymnasium.Space):
-                kind = type(env.unwrapped).__name__
-                what = f"has no {name}" if space is None else f"has {name}={quoted(space)}, which is no gymnasium.Space"
-                raise SettingError(
-                    f"{kind} {what}. Set self.{name} in __init__, to a gymnasium.spaces.Box for example."
-                )
+        check_has_spaces(env)
         return env
 
     def differing(self) -> str | None:
