@@ -37,7 +37,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 EXAMPLES = [
-    pytest.param(code, id=f"{page}-{index}")
+    pytest.param(code, id=f"{page}-{index}", marks=[] if page == "README.md" else [pytest.mark.slow])
     for page in (
         "README.md",
         "docs/training.md",
@@ -108,6 +108,7 @@ def test_the_folder_on_the_training_page_is_the_one_that_a_run_leaves(short_run:
     assert named - {"dumps", "initial", "resumed.jsonl"} == {path.name for path in short_run.iterdir()}
 
 
+@pytest.mark.slow
 def test_the_commands_and_examples_of_the_exporting_page_run(
     short_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def test_the_exporting_page_names_the_packages_that_its_examples_need(call: str,
     assert f"`pip install {package}`" in page.read_text()
 
 
+@pytest.mark.slow
 def test_the_commands_and_examples_of_the_plotting_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = ROOT / "docs/plotting.md"
     monkeypatch.chdir(tmp_path)
@@ -146,6 +148,7 @@ def test_the_commands_and_examples_of_the_plotting_page_run(tmp_path: Path, monk
         assert done.stderr == b""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(ctypes.util.find_library("EGL") is None, reason="one of them draws: apt install libegl1 libgl1")
 def test_examples_of_the_mujoco_page_run(tmp_path: Path) -> None:
     page = ROOT / "docs/mujoco.md"
@@ -197,6 +200,7 @@ def test_the_native_environment_of_the_docs_compiles_and_makes_a_table(tmp_path:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_page_on_ones_own_native_environment_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = ROOT / "docs/own-native-environment.md"
     monkeypatch.chdir(tmp_path)

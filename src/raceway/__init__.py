@@ -7,6 +7,8 @@ try:
     from raceway._main_interpreter import require_main_interpreter as _require_main_interpreter
 
     _require_main_interpreter()
+    import numpy as _numpy  # noqa: F401 (or the core imports it, which prints a traceback if it is interrupted)
+
     from raceway import _core  # noqa: F401 (tried first: everything below needs it)
 except ImportError as error:
     if "libmujoco" not in str(error):

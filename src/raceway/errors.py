@@ -39,6 +39,10 @@ class OutOfBoundsError(UserError, RuntimeError):
     """A native environment wrote outside its own memory: its rows, its state or its struct."""
 
 
+class LimitError(UserError, RuntimeError):
+    """The system does not allow what a run needs, such as address space."""
+
+
 class DivergedError(UserError, ArithmeticError):
     """Something in a run is not a finite number any more."""
 

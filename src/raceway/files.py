@@ -185,10 +185,10 @@ def write_whole(path: Path, content: bytes | Iterable[bytes], *, mode: int = 0o6
         os.fsync(folder)
 
 
-def pieces(handle: int) -> Iterator[bytes]:
-    """The content of an open file, from its beginning, whatever its position."""
+def pieces(handle: int, most: int | None = None) -> Iterator[bytes]:
+    """The content of an open file, from its beginning, whatever its position, and `most` bytes of it at most."""
     place = 0
-    while piece := os.pread(handle, 1 << 20, place):
+    while piece := os.pread(handle, 1 << 20 if most is None else min(1 << 20, most - place), place):
         place += len(piece)
         yield piece
 
@@ -213,14 +213,16 @@ def cut(path: Path, length: int) -> int:
     """Leaves at most so many bytes of a log, if there is one. Returns how many there were."""
     if not os.path.lexists(path):
         return 0
-    with _opened(path, os.O_RDWR, "r+b") as file:
-        there = os.fstat(file.fileno()).st_size
-        if there > length:
+    with _told(path, "read"):
+        there = os.lstat(path).st_size
+    with _opened(path, os.O_RDWR, "r+b", length) as file:
+        if os.fstat(file.fileno()).st_size > length:
             file.truncate(length)
         return there
 
 
-def _opened(path: Path, flags: int, mode: str) -> IO[bytes]:
+def _opened(path: Path, flags: int, mode: str, most: int | None = None) -> IO[bytes]:
+    """A log, to be changed. `most`: the bytes of it that are wanted; None: all."""
     with _told(path, "written"), opened_folder(path.parent) as folder:
         handle = os.open(path.name, flags | os.O_NONBLOCK | os.O_NOFOLLOW, 0o666, dir_fd=folder)
         facts = os.fstat(handle)
@@ -230,7 +232,7 @@ def _opened(path: Path, flags: int, mode: str) -> IO[bytes]:
         if facts.st_nlink > 1:  # a copy made by links: the other one is not this run's to change
             os.close(handle)
             with opened_to_read(path) as file:
-                write_whole(path, pieces(file.fileno()))
+                write_whole(path, pieces(file.fileno(), most))
             handle = os.open(path.name, flags | os.O_NONBLOCK | os.O_NOFOLLOW, 0o666, dir_fd=folder)
     return open(handle, mode)
 

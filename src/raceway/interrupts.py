@@ -39,6 +39,10 @@ def ending_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+_DROPPING = ("__del__", "_xla_gc_callback")
+"""Functions in which Python, or JAX when garbage is collected, prints what is raised and goes on."""
+
+
 class _Recorder:
     """A handler that remembers that it was called."""
 
@@ -48,7 +52,8 @@ class _Recorder:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.is_heard = True
-        self.handler(number, frame)
+        if frame is None or frame.f_code.co_name not in _DROPPING:
+            self.handler(number, frame)
 
 
 @contextmanager

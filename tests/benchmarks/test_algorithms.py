@@ -27,6 +27,7 @@ def _result(bench: Bench, section: str) -> dict[str, Any]:
     return json.loads((bench.results / f"{section}.json").read_text())
 
 
+@pytest.mark.slow
 def test_schedules_are_compared_seed_by_seed(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     algorithms.concurrent_async(bench)
     (entry,) = _result(bench, "concurrent_async")["entries"]
@@ -41,6 +42,7 @@ def test_schedules_are_compared_seed_by_seed(bench: Bench, capsys: pytest.Captur
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_not_repeated(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     algorithms.delayed(bench)
     first = _result(bench, "delayed")["entries"]
@@ -53,6 +55,7 @@ def test_what_is_finished_is_not_repeated(bench: Bench, monkeypatch: pytest.Monk
     assert {path: path.stat().st_mtime_ns for path in chains} == chains
 
 
+@pytest.mark.slow
 def test_what_the_presets_reach_is_of_fresh_episodes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(algorithms, "SOLVERS", ("a2c",))
     short = Bench(bench.directory, [1], 1.0, bench.results, common={**TINY, "total_steps": 500})

@@ -293,8 +293,8 @@ def test_a_factor_of_one_changes_nothing() -> None:
 @pytest.mark.parametrize("field", ["mass", "friction", "gain", "damping", "stiffness", "armature", "gravity"])
 def test_a_factor_does_what_changing_the_model_does(field: str) -> None:
     """Against MuJoCo's bindings with the model's own arrays multiplied."""
-    path = Path(raceway.envs.catalog._ASSETS) / "walker2d_v5.xml" if field != "stiffness" else None
-    path = path or Path(raceway.envs.catalog._ASSETS) / "half_cheetah.xml"
+    path = Path(raceway.envs.catalog.ASSETS) / "walker2d_v5.xml" if field != "stiffness" else None
+    path = path or Path(raceway.envs.catalog.ASSETS) / "half_cheetah.xml"
     model = mujoco.MjModel.from_xml_path(str(path))
     if field == "mass":
         model.body_mass *= 1.5

@@ -171,7 +171,7 @@ def test_a_library_is_on_disk_before_it_has_its_name(
     assert done == [("sync", "library.so"), ("replace", ".so")]
 
 
-@pytest.mark.parametrize("kind", ["lock", "json", "so"])
+@pytest.mark.parametrize("kind", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("lock", "json")), "so"])
 def test_a_folder_in_the_place_of_a_file_is_removed(header: Path, cache: Path, kind: str) -> None:
     load(header)
     (path,) = cache.glob(f"*.{kind}")
@@ -183,6 +183,19 @@ def test_a_folder_in_the_place_of_a_file_is_removed(header: Path, cache: Path, k
             each.unlink()
         assert load(header) == "Noise-v0"
     assert path.is_file()
+
+
+def test_what_a_killed_compiler_left_is_removed_in_time(header: Path, cache: Path) -> None:
+    load(header)
+    names = [".begun-old", ".begun-new"]
+    for name in names:
+        (cache / name).mkdir()
+        (cache / name / "library.so").touch()
+    os.utime(cache / ".begun-old", (0, 0))
+    for each in cache.glob("*.so"):
+        each.unlink()
+    load(header)
+    assert [(cache / name).exists() for name in names] == [False, True]
 
 
 def test_a_library_that_was_refused_can_be_put_right(header: Path, cache: Path, tmp_path: Path) -> None:

@@ -449,3 +449,21 @@ def runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+LIMITED = """
+import resource
+from raceway.errors import LimitError
+from raceway.graph.messages import shared_memory
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (20480, 20480))
+try:
+    shared_memory(2)
+except LimitError as error:
+    print(error)
+"""
+
+
+def test_a_limit_that_leaves_no_memory_to_share_is_one_message() -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("There is no address space for 2 processes to share")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import raceway
@@ -255,14 +257,27 @@ def test_only_what_there_is_can_be_set() -> None:
         Control().lr = 1e-3  # type: ignore[attr-defined]
 
 
-class Wordy(raceway.Callback):
+class Odd(raceway.Callback):
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.value = name, value
+
     def on_start(self, control: Control) -> None:
-        control.learning_rate = "fast"  # type: ignore[assignment]
+        setattr(control, self.name, self.value)
 
 
-def test_a_learning_rate_that_is_no_number_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=r"A callback has set learning_rate='fast'\. Set a number from 0"):
-        train(tmp_path, callbacks=[Wordy()])
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("learning_rate", "fast", "learning_rate='fast'. Set a number from 0"),
+        ("ent_coef", 10**400, "ent_coef=1000"),
+        ("env_args", 5, "env_args=5. Set a dict, or None"),
+        ("is_stopping", np.array([1, 2]), "is_stopping=array([1, 2]). Call control.stop()"),
+        ("is_stopping", "no", "is_stopping='no'. Call control.stop()"),
+    ],
+)
+def test_what_no_run_can_use_is_refused(tmp_path: Path, name: str, value: Any, said: str) -> None:
+    with pytest.raises(SettingError, match=re.escape(f"A callback has set {said}")):
+        train(tmp_path, callbacks=[Odd(name, value)])
 
 
 def test_a_learning_rate_that_no_update_can_use_is_refused(tmp_path: Path) -> None:

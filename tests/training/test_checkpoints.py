@@ -509,6 +509,19 @@ def test_if_none_is_good_each_is_named_with_its_reason(two: Checkpoints) -> None
     assert f"{two.directory / pair(5)[1]} cannot be read: No such file" in message
 
 
+def test_of_many_bad_ones_only_a_few_are_read(two: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may take seconds."""
+    for round_ in range(10, 200):
+        (two.directory / pair(round_)[0]).write_text("[]" * 1000)
+        (two.directory / pair(round_)[1]).touch()
+    with pytest.raises(RunFolderError, match=r"None of the checkpoints .* And 7 more"):
+        two.newest()
+    monkeypatch.setattr("raceway.training.checkpoints._MOST_READ", 7000)
+    with pytest.raises(RunFolderError, match=r"None of the checkpoints .* And 1 more"):
+        two.newest()
+    assert "Those before round 197 were not read" in two.troubles[-1]
+
+
 # --- one process at a time
 
 

@@ -106,7 +106,10 @@ def evaluated(rows: list[dict[str, Any]]) -> list[int]:
     return [row["step"] for row in rows if "evaluation/return" in row]
 
 
-@pytest.mark.parametrize(("times", "when"), [(1, "step"), (2, "step"), (1, "reset")])
+@pytest.mark.parametrize(
+    ("times", "when"),
+    [(1, "step"), pytest.param(2, "step", marks=pytest.mark.slow), pytest.param(1, "reset", marks=pytest.mark.slow)],
+)
 def test_a_killed_evaluator_is_started_again(tmp_path: Path, undisturbed: str, times: int, when: str) -> None:
     def is_back(said: str) -> bool:
         return said.count(AGAIN) == times and any(tmp_path.glob("*/*/best/policy.json"))
@@ -141,6 +144,7 @@ def test_an_environment_that_raises_in_evaluations_leaves_the_evaluator_out(tmp_
     assert evaluated(rows) == [run.steps]
 
 
+@pytest.mark.slow
 def test_a_final_policy_that_cannot_be_evaluated_does_not_cost_the_run(tmp_path: Path, undisturbed: str) -> None:
     env = partial(Watched, str(tmp_path), 99, "raise everywhere")
     run, said, rows = train(tmp_path, env, lambda said: LEFT_OUT in said)
@@ -177,6 +181,7 @@ def test_a_curriculum_by_evaluation_goes_on_without_an_evaluator(tmp_path: Path)
     assert run.evaluation.env_args == {"level": 0}
 
 
+@pytest.mark.slow
 def test_checkpoints_taken_while_it_is_dead_are_resumed_from(tmp_path: Path, undisturbed: str) -> None:
     class Stop(raceway.Callback):
         def on_round(self, told: Round, control: Control) -> None:

@@ -102,7 +102,7 @@ COLLECTORS = pytest.mark.parametrize("collector", ["worker", "central"])
 
 
 @COLLECTORS
-@pytest.mark.parametrize("kind", ["tuple", "lists"])
+@pytest.mark.parametrize("kind", ["tuple", pytest.param("lists", marks=pytest.mark.slow)])
 def test_a_tuple_has_one_mask_for_each_component(collector: str, kind: str) -> None:
     for ours, flat in zip(rollouts(collector, kind=kind), rollouts(collector), strict=True):
         assert ours.action_mask is not None

@@ -79,7 +79,8 @@ def test_a_vector_environment_that_cannot_tell_begins_new_episodes(tmp_path: Pat
     assert ended.digest == train(tmp_path / "whole", SyncVectorEnv([SavedWalk] * 4), callbacks=[StopAt(-1)]).digest
 
 
-@pytest.mark.parametrize("kind", ["Walk", pytest.param("SavedWalk", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Walk", "SavedWalk"])
 def test_a_run_that_is_killed_equals_one_that_never_was(tmp_path: Path, kind: str) -> None:
     settings = {"env": f"tests.training.probes:{kind}", "n_steps": 32, "total_steps": 32 * 8 * 200, "num_workers": 2}
     whole = train_in_process(tmp_path / "whole", settings)

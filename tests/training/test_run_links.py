@@ -134,6 +134,16 @@ def test_a_copy_that_was_made_by_hard_links_is_not_changed(mine: Path, tmp_path:
     }
 
 
+def test_of_a_huge_log_with_hard_links_only_what_is_wanted_is_copied(tmp_path: Path) -> None:
+    log, other = tmp_path / "chain.jsonl", tmp_path / "other"
+    log.write_text("a\nb\n")
+    os.truncate(log, 40 << 30)
+    os.link(log, other)
+    assert cut(log, 2) == 40 << 30
+    assert log.read_text() == "a\n"
+    assert other.stat().st_size == 40 << 30
+
+
 @pytest.mark.parametrize("planted", ["videos", "videos/.policy-1.part.mp4", "videos/policy-1.mp4"])
 def test_a_video_is_not_written_through_a_link(mine: Path, precious: Path, planted: str) -> None:
     before = content(precious)

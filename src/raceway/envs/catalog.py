@@ -62,7 +62,7 @@ _PICTURE_ARGUMENTS = (
 )
 
 # The models of Gymnasium's MuJoCo tasks.
-_ASSETS = os.path.join(os.path.dirname(gymnasium.__file__), "envs", "mujoco", "assets")
+ASSETS = os.path.join(os.path.dirname(gymnasium.__file__), "envs", "mujoco", "assets")
 
 # Gymnasium 1.4 has dropped these; what it can still tell and draw is that of their successors.
 _SUCCESSORS = {"Taxi-v3": "Taxi-v4"}
@@ -150,7 +150,7 @@ def with_whole_path(task: Task, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     if model is None or not _is_path(kwargs.get(model)):
         return dict(kwargs)
     path = native_arguments(task, {model: kwargs[model]})[model]
-    is_gymnasiums = os.path.dirname(path) == os.path.abspath(_ASSETS)
+    is_gymnasiums = os.path.dirname(path) == os.path.abspath(ASSETS)
     return dict(kwargs) if is_gymnasiums else {**kwargs, model: path}
 
 
@@ -253,7 +253,7 @@ def text(name: str, value: Any) -> str:
 def _file(name: str, value: Any) -> str:
     """The path of a model, found as Gymnasium finds it: a bare name is one of its own."""
     path = os.path.expanduser(text(name, os.fspath(value) if isinstance(value, os.PathLike) else value))
-    if not path.startswith((".", "/")) and os.path.isfile(own := os.path.join(_ASSETS, path)):
+    if not path.startswith((".", "/")) and os.path.isfile(own := os.path.join(ASSETS, path)):
         path = own
     if not os.path.isfile(path):
         what = "that is not a file" if os.path.exists(path) else f"there is no file {printable(os.path.abspath(path))}"

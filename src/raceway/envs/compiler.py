@@ -40,6 +40,9 @@ _ATTEMPTS = 5
 _LARGEST = 1 << 28
 """Bytes of a file that is read: a header, or a library."""
 _COMPILERS = ("c++", "g++", "clang++")
+_BEGUN = ".begun-"
+"""How folders in the cache begin in which something is being compiled."""
+_ABANDONED_S = 3600.0
 
 
 class Library(NamedTuple):
@@ -201,7 +204,7 @@ def _library_name(entry: Path, includes: Mapping[str, str]) -> str:
 def _compile(header: Path, compiler: Sequence[str], entry: Path, log: Path) -> Path | None:
     """None: the files were changed meanwhile, and nobody knows what was compiled."""
     started = time.time()
-    with tempfile.TemporaryDirectory(dir=entry.parent, prefix=".") as aside:
+    with tempfile.TemporaryDirectory(dir=entry.parent, prefix=_BEGUN) as aside:
         made, listed = Path(aside) / "library.so", Path(aside) / "includes"
         command = [*compiler, "-x", "c++", "-include", str(header), "-", "-x", "none"]
         command += ["-isystem", str(include_directory()), *_flags(), "-MMD", "-MF", str(listed), "-o", str(made)]
@@ -257,6 +260,9 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _prune(places: Path) -> None:
     with contextlib.suppress(OSError):  # others may be at it too
+        for begun in places.glob(f"{_BEGUN}*"):
+            if time.time() - begun.lstat().st_mtime > _ABANDONED_S:  # by one that was killed
+                shutil.rmtree(begun)
         libraries = sorted(places.glob("*.so"), key=lambda path: path.stat().st_mtime)
         for library in libraries[:-_KEPT]:
             library.unlink(missing_ok=True)

@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from raceway._core import Exchange
 from raceway.encoding import decode, encode
+from raceway.errors import LimitError
 from raceway.graph.transport import Transport
 
 VALUE = 0  # (VALUE, outlet, value): a value for all its readers in that process
@@ -73,3 +75,11 @@ class Post:
             if self.perturb is not None:
                 self.perturb("receive")
             yield decode(head, parts)
+
+
+def shared_memory(hosts: int) -> int:
+    """A descriptor of memory through which so many processes exchange messages."""
+    try:
+        return Exchange.create(hosts)
+    except RuntimeError as error:  # there is less than it takes
+        raise LimitError(f"There is {error}") from None

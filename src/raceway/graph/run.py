@@ -21,7 +21,7 @@ from raceway.graph.cuts import AT_END
 from raceway.graph.errors import GraphError, PlaceLostError, ReactionError
 from raceway.graph.host import Host
 from raceway.graph.losses import Expendables, Loss, kept_at_first
-from raceway.graph.messages import Post
+from raceway.graph.messages import Post, shared_memory
 from raceway.graph.places import Place, Worker
 from raceway.graph.plan import Plan
 from raceway.graph.reactor import Reactor
@@ -100,7 +100,7 @@ class Run:
         """What is added to an error, or is one."""
         self._answered = threading.Condition()
         self._answers: dict[int, Snapshot] = {}
-        self._fd = Exchange.create(len(places) + 1) if places else None
+        self._fd = shared_memory(len(places) + 1) if places else None
         post = None if self._fd is None else Post(Exchange(self._fd, 0))
         self._expendables = Expendables(plan, places, post)
         for part in kept_at_first(plan, reactors, start):

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from raceway.errors import RunFolderError
-from raceway.files import opened_to_read, pieces, read_json
+from raceway.files import opened_to_read, read_json
 from raceway.messages import printable
 from raceway.names import LONGEST_ENV
 from raceway.report.metrics import read_rows
@@ -26,6 +26,8 @@ RunsLike: TypeAlias = "str | os.PathLike[str] | Any | Iterable[Any] | Mapping[st
 SECONDS = "time/seconds"
 _METRICS = "metrics.jsonl"
 _CHAIN = "chain.jsonl"
+_LAST_LINKS = 4096
+"""Bytes at the end of a chain that are compared."""
 _MOST_SEARCHED = 100_000
 """Folders that are searched for runs, so that naming / by mistake does not search the whole disk."""
 
@@ -95,13 +97,11 @@ class LoggedRun:
         if not all(chain.is_file() for chain in chains):
             return True  # nobody can tell
         with opened_to_read(chains[0]) as ours, opened_to_read(chains[1]) as theirs:
-            for piece in pieces(theirs.fileno()):
-                our_piece = ours.read(len(piece))
-                if not piece.startswith(our_piece):
-                    return False
-                if len(our_piece) < len(piece):
-                    break
-        return True
+            handles = ours.fileno(), theirs.fileno()
+            common = min(os.fstat(handle).st_size for handle in handles)
+            # Each link depends on all before it: where the last ones are equal, all are.
+            last = [os.pread(handle, min(common, _LAST_LINKS), max(0, common - _LAST_LINKS)) for handle in handles]
+        return last[0] == last[1]
 
     def __repr__(self) -> str:
         return f"LoggedRun({str(self.path)!r})"

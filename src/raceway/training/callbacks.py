@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from gymnasium.utils.env_checker import data_equivalence
 
 from raceway.algos.configs import MOST_FLOAT, AlgorithmConfig
 from raceway.algos.rollout import Collected, Episodes
@@ -121,9 +125,17 @@ class Director:
     """Calls a run's callbacks, one at a time, and keeps what they have changed."""
 
     def __init__(
-        self, callbacks: Sequence[Callback] = (), stop_at_return: float | None = None, *, has_new_end: bool = False
+        self,
+        callbacks: Sequence[Callback] = (),
+        stop_at_return: float | None = None,
+        *,
+        has_new_end: bool = False,
+        on_args: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
-        """`has_new_end`: the run is resumed to train for longer than before, or to another return."""
+        """
+        has_new_end: the run is resumed to train for longer than before, or to another return.
+        on_args: told of other `env_args` that a callback has set, before anything is made with them.
+        """
         self.callbacks = _checked(callbacks)
         self._has_new_end = has_new_end
         self.control = Control()
@@ -136,8 +148,10 @@ class Director:
         callbacks is told again after a resume.
         """
         self._lock = threading.RLock()
-        for callback in self.callbacks:
-            callback.on_start(self.control)
+        self._on_args = on_args
+        with self._watching_args():
+            for callback in self.callbacks:
+                callback.on_start(self.control)
 
     @property
     def is_idle(self) -> bool:
@@ -152,14 +166,15 @@ class Director:
             episodes = collected.episodes
             self._recent.add(episodes, collected.env_args)
             told = Round(round_, steps, progress, episodes, self._recent.return_mean, metrics, collected.env_args)
-            for callback in self.callbacks:
-                callback.on_round(told, self.control)
+            with self._watching_args():
+                for callback in self.callbacks:
+                    callback.on_round(told, self.control)
             if self._stop_at_return is not None and self._recent.has_reached(self._stop_at_return):
                 self.control.stop(reached(self._recent, f"stop_at_return={self._stop_at_return:g}"))
 
     def on_evaluations(self, found: Sequence[Evaluation]) -> None:
         """Tells those of the evaluations that the callbacks do not know yet."""
-        with self._lock:
+        with self._lock, self._watching_args():
             for evaluation in found:
                 if evaluation.version > self._evaluated:
                     self._evaluated = evaluation.version
@@ -167,9 +182,19 @@ class Director:
                         callback.on_evaluation(evaluation, self.control)
 
     def on_checkpoint(self, path: Path) -> None:
-        with self._lock:
+        with self._lock, self._watching_args():
             for callback in self.callbacks:
                 callback.on_checkpoint(path, self.control)
+
+    @contextmanager
+    def _watching_args(self) -> Iterator[None]:
+        before = dict(self.control.env_args or {})
+        yield
+        args = self.control.env_args
+        if self._on_args is None or not args or not isinstance(args, Mapping):  # which is told elsewhere
+            return
+        if not data_equivalence(dict(args), before):
+            self._on_args(args)
 
     def save(self) -> dict[str, Any]:
         """The state of the callbacks and what they have changed."""
@@ -222,13 +247,17 @@ def reached(recent: RecentEpisodes, goal: str) -> str:
 def _is_rate(value: Any) -> bool:
     try:
         return not isinstance(value, str) and 0 <= float(value) <= MOST_FLOAT  # which NaN is not either
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 
 def check_control(control: Control, config: AlgorithmConfig) -> None:
     """Refuses what a callback has set if the algorithm cannot use it."""
     rate, ent_coef = control.learning_rate, control.ent_coef
+    if control.env_args is not None and not isinstance(control.env_args, Mapping):
+        raise SettingError(f"A callback has set env_args={quoted(control.env_args)}. Set a dict, or None.")
+    if not isinstance(control.is_stopping, (bool, np.bool_)):
+        raise SettingError(f"A callback has set is_stopping={quoted(control.is_stopping)}. Call control.stop().")
     for name, value in (("learning_rate", rate), ("ent_coef", ent_coef)):
         if value is not None and not _is_rate(value):
             raise SettingError(

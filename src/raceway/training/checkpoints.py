@@ -30,8 +30,10 @@ FORMAT = 1
 _NAME = re.compile(r"checkpoint-(-?\d{8,18})(-[0-9a-f]{8})?\.(json|safetensors)")
 _BEGUN = ".checkpoint-"  # what write_whole calls a file that it has not finished
 _HEAD = re.compile(rb'\{"sha256": "([0-9a-f]{64})",\n')
-_MOST_TRIED = 100
-"""Checkpoints that are looked at, the newest first, for one that is good."""
+_MOST_TRIED = 10
+"""Checkpoints that are looked at, the newest first, for one that is good. Few are kept, and each may take seconds."""
+_MOST_READ = 1 << 26
+"""Bytes of the JSON files of those that are looked at after the first."""
 _MOST_TOLD = 3
 _KINDS = {"format": int, "round": int, "arrays": str, "arrays_sha256": str, "snapshot": str, "facts": dict}
 
@@ -116,7 +118,12 @@ class Checkpoints:
     def newest(self) -> Checkpoint | None:
         """The newest that is good; None if there are none at all. Damaged ones are passed over: see `troubles`."""
         self.troubles = []
+        read = 0
         for round_ in sorted(self._rounds(), reverse=True)[:_MOST_TRIED]:
+            read += self._size(round_)
+            if self.troubles and read > _MOST_READ:
+                self.troubles.append(f"Those before round {round_ + 1} were not read: there is too much in them.")
+                break
             try:
                 return self._read(round_)
             except RunFolderError as error:
@@ -129,6 +136,14 @@ class Checkpoints:
                 "there."
             )
         return None
+
+    def _size(self, round_: int) -> int:
+        """Bytes that are read of it before anything else."""
+        try:
+            size = os.stat(self.directory / f"{_stem(round_)}.json").st_size
+        except OSError:
+            return 0
+        return size if size <= MOST_TEXT else 0
 
     def _read(self, round_: int) -> Checkpoint:
         path = self.directory / f"{_stem(round_)}.json"

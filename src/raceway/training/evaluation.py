@@ -11,6 +11,7 @@ import numpy as np
 
 from raceway.algos.rollout import Weights
 from raceway.errors import DivergedError
+from raceway.interrupts import raise_lost_ctrl_c
 from raceway.training.sampler import Sampler
 
 CHUNK_STEPS = 128
@@ -92,6 +93,7 @@ def evaluating(sampler: Sampler, weights: Weights, trial: Trial, steps: int) -> 
     lengths: list[int] = []
     since = np.zeros(num_envs, np.int64)  # when the episode under way began, to the chunk
     for chunk in range(math.ceil(int(wanted.max()) * trial.max_steps / CHUNK_STEPS)):
+        raise_lost_ctrl_c()
         try:
             _, ended = sampler.collect(weights, chunk, np.empty)
         except FloatingPointError as error:

@@ -21,6 +21,7 @@ from raceway.training.blueprint import Blueprint, blueprint
 from raceway.training.config import TrainConfig
 from raceway.training.described_spaces import describe
 from raceway.training.folder import RunFolder
+from raceway.training.identity import check_policy
 from raceway.training.policy_files import PolicyContent, read_policy
 
 FORMATS = ("onnx", "safetensors")
@@ -71,6 +72,7 @@ def export(
             f"by jax.export, as docs/exporting.md shows; its parameters are in {arrays}."
         )
     config = folder.read_config()
+    check_policy(directory, content, config)
     facts = _facts(folder, config, directory.name, content)
     plan = blueprint(config, content)
     try:

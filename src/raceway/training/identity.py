@@ -14,6 +14,8 @@ from raceway.messages import printable, quoted
 from raceway.names import NOT_IN_RESULTS
 from raceway.training.config import TrainConfig, savable
 from raceway.training.environments import EnvSource
+from raceway.training.folder import POLICY_FACTS
+from raceway.training.policy_files import PolicyContent
 
 _ALSO = ("total_steps", "stop_at_return", "evaluation")
 """Settings that do not show in what was trained so far."""
@@ -61,3 +63,14 @@ def check_identity(what: Any, told: Any, config: TrainConfig, anyway: bool = Fal
         )
     differences = ", ".join(f"{name}={quoted(told.get(name), 60)} (here {quoted(here[name], 60)})" for name in names)
     raise RunFolderError(f"{what} belongs to another run: {printable(differences)}. Put it back in its own folder.")
+
+
+def check_policy(directory: Path, content: PolicyContent, config: TrainConfig) -> None:
+    """Refuses a policy, in a folder of a run with these settings, that belongs to another run."""
+    if "run" not in content.facts:  # older ones do not say it
+        return
+    # A resumed run (--anyway) may have an older policy of other settings, which was better.
+    other = directory.with_name("final" if directory.name == "best" else "best")
+    use = f", or use the other one, --policy {other.name} (in Python which={other.name!r})"
+    fix = f"Put the settings back{use if (other / POLICY_FACTS).is_file() else ''}."
+    check_identity(f"The policy in {directory}", content.facts["run"], config, fix=fix)

@@ -24,6 +24,7 @@ from raceway.errors import RunFolderError, SettingError
 from raceway.messages import printable, quoted
 from raceway.training.config import TrainConfig
 from raceway.training.folder import POLICY_FACTS, RunFolder
+from raceway.training.identity import check_policy
 from raceway.training.policy_files import PolicyContent, PolicyFile, read_policy
 from raceway.training.resuming import recorded_digest
 
@@ -71,6 +72,7 @@ def read_source(path: str, run: LearnerShape) -> Initial:
     """The policy at `path`, a run or a policy in it, if it fits the run that is to begin with it."""
     directory, there = _policy_of(path)
     content = read_policy(directory)
+    check_policy(directory, content, there)
     differences = [*_different_spaces(content, run), *_different_networks(there, content, run)]
     if differences := differences or [*_different_sizes(content, run)]:
         raise SettingError(f"init_from={quoted(path)} does not fit this run: {'; '.join(differences)}.")

@@ -19,7 +19,7 @@ from raceway.envs.masks import MaskReader
 from raceway.envs.native import NativePool
 from raceway.envs.packages import what_is_missing
 from raceway.errors import MissingPackageError, SettingError, UserError
-from raceway.interrupts import ending_on_sigterm
+from raceway.interrupts import ending_on_sigterm, keeping_ctrl_c, raise_lost_ctrl_c
 from raceway.messages import quoted
 from raceway.report.drawing import DrawingProgress
 from raceway.report.video import check_path, write_video
@@ -58,6 +58,7 @@ class Played:
     """Notes on the pictures. They are printed with the first picture, unless `quiet`."""
 
 
+@keeping_ctrl_c()
 def play(
     what: Any,
     *,
@@ -290,6 +291,7 @@ class _Show:
         yield self._picture(env)
         return_, length = 0.0, 0
         for _ in range(_MOST_STEPS):
+            raise_lost_ctrl_c()
             actions = who.act(obs, infos)
             obs, rewards, terminated, truncated, infos = env.step(actions)
             return_, length = return_ + float(rewards[0]), length + 1

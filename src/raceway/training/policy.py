@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,13 @@ from raceway.algos.rollout import Weights
 from raceway.algos.spaces import counted_from_zero, environment_actions, flatten, observation_leaves, unflatten
 from raceway.envs.masks import MaskReader
 from raceway.errors import RunFolderError, SettingError
+from raceway.interrupts import keeping_ctrl_c
 from raceway.training.actor import JaxActor
 from raceway.training.advice import Verb
 from raceway.training.config import TrainConfig, check_trials
 from raceway.training.evaluation import Evaluation, Trial
-from raceway.training.folder import POLICY_FACTS, RunFolder
-from raceway.training.identity import check_identity
+from raceway.training.folder import RunFolder
+from raceway.training.identity import check_policy
 from raceway.training.policy_files import read_policy
 from raceway.training.programs import evaluated
 from raceway.training.run_source import check_spaces, network_of_run, source_of_run, with_lane_for, without_advice
@@ -146,8 +146,7 @@ def load_policy(folder: RunFolder, config: TrainConfig, which: str | None, netwo
     """The policy in a folder. `verb`: what it is wanted for, should there be something to give besides."""
     directory = folder.policy(which)
     content = read_policy(directory)
-    if "run" in content.facts:  # older ones do not say it
-        check_identity(f"The policy in {directory}", content.facts["run"], config, fix=_other_policy(folder, directory))
+    check_policy(directory, content, config)
     network = network_of_run(folder, config, verb, network, is_needed=bool(content.facts.get("has_own_network")))
     spaces = content.observation_space, content.action_space
     try:
@@ -159,13 +158,7 @@ def load_policy(folder: RunFolder, config: TrainConfig, which: str | None, netwo
         raise RunFolderError(f"The policy in {folder.path} does not fit its config.json: {told}.") from None
 
 
-def _other_policy(folder: RunFolder, directory: Path) -> str:
-    """What to do about a policy of other settings: a resumed run (--anyway) may have an older one that was better."""
-    other = folder.final if directory == folder.best else folder.best
-    use = f"use the other one, --policy {other.name} (in Python which={other.name!r})"
-    return f"Put the settings back, or {use}." if (other / POLICY_FACTS).is_file() else "Put the settings back."
-
-
+@keeping_ctrl_c()
 def evaluate(
     run: str | os.PathLike[str],
     episodes: int = 100,

@@ -14,7 +14,7 @@ from raceway import _core
 from raceway.algos.configs import A2CConfig, PPOConfig, PQNConfig
 from raceway.algos.hyperparameters import ALIASES, divisors, renamed, resolve_names
 from raceway.envs import user_native
-from raceway.envs.catalog import Task, native_arguments, tasks, with_whole_path
+from raceway.envs.catalog import native_arguments, tasks, with_whole_path
 from raceway.errors import RunFolderError, SettingError, UserError
 from raceway.files import MOST_SETTINGS, check_depth, read_whole
 from raceway.messages import printable, quoted
@@ -262,8 +262,8 @@ def _check(config: TrainConfig) -> None:
 def check_native_arguments(env: str, env_args: Mapping[str, Any], lane: str) -> None:
     """Refuses arguments that a native task does not take. Those of others are checked where one is made."""
     try:
-        task = _native_task(env, lane)
-        if task is None:
+        task = tasks().get(user_native.resolve(env) or env.removeprefix("raceway/"))
+        if task is None or lane not in ("auto", "native"):
             return
         given = native_arguments(task, {name: it for name, it in env_args.items() if name != "max_episode_steps"})
         if not task.is_built_in:  # it may refuse them, or be wrong itself
@@ -275,14 +275,12 @@ def check_native_arguments(env: str, env_args: Mapping[str, Any], lane: str) -> 
 
 
 def with_whole_paths(config: TrainConfig, env_args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of an environment, a model of the user's own by its whole path, which other folders understand too."""
-    task = _native_task(config.env, config.lane)
+    """Arguments of an environment, a model of the user's own by its whole path, which other folders understand too.
+
+    No header is loaded for it: none of a user's takes a model.
+    """
+    task = tasks().get(config.env.removeprefix("raceway/")) if config.lane in ("auto", "native") else None
     try:
         return dict(env_args) if task is None else with_whole_path(task, env_args)
     except (TypeError, ValueError, OSError) as error:
         raise SettingError(str(error)) from None
-
-
-def _native_task(env: str, lane: str) -> Task | None:
-    """The native task that an environment is; None if it is not one, or another lane was chosen."""
-    return tasks().get(user_native.resolve(env) or env.removeprefix("raceway/")) if lane in ("auto", "native") else None

@@ -50,7 +50,7 @@ from raceway.training.run_source import check_is_made, network_of_run, portable,
 from raceway.training.settings import replaced
 from raceway.training.setup import Setup
 from raceway.training.stuck import StuckHeader
-from raceway.training.trust import remember_code
+from raceway.training.trust import ArgumentsGuard, remember_arguments, remember_code
 from raceway.training.user_network import name_of_network, network_of
 
 
@@ -150,6 +150,8 @@ def resume(
         if quiet is not None:
             wanted = replace(wanted, log=replace(wanted.log, quiet=quiet))
         setup = _set_up(wanted, source, network)
+        if env is None and not trust:
+            setup = replace(setup, guard=ArgumentsGuard(folder, config))
         if env is None or env == config.env:  # what the caller gives says nothing about what the folder names
             remember_code(savable(config), with_network=False)
         has_new_end = total_steps is not None or stop_at_return != "as before"
@@ -174,7 +176,8 @@ def _set_up(config: TrainConfig, source: EnvSource, network: Any) -> Setup:
 
 def _directing(setup: Setup, callbacks: Sequence[Callback], *, has_new_end: bool = False) -> Director:
     """Starts the callbacks. What they cannot have is refused before there is a folder."""
-    director = Director(callbacks, setup.config.stop_at_return, has_new_end=has_new_end)
+    on_args = partial(remember_arguments, setup.config)
+    director = Director(callbacks, setup.config.stop_at_return, has_new_end=has_new_end, on_args=on_args)
     check_control(director.control, setup.config.algorithm)
     for curriculum in curricula(callbacks):
         for level in curriculum.levels:

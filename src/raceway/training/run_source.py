@@ -53,7 +53,7 @@ def source_of_run(
         raise SettingError(_not_found(folder, config, verb))
     with _told_with_call(folder, config, verb):
         check_code_is_there(config)
-    check_code(folder, savable(config), trust)
+    check_code(folder, savable(config), trust, given)
     with _told_with_call(folder, config, verb):
         check_env(config.env)
     return _checked(EnvSource(portable(config.env), args), config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -52,6 +52,8 @@ class Setup:
     """A user's own (init, apply) pair; None: the one that the settings describe."""
     draws: bool = False
     """Whether `raceway.play` can show the environment."""
+    guard: Callable[[Mapping[str, Any]], None] | None = None
+    """Refuses other arguments for the environments that are not to be trusted; None: all are."""
 
     @classmethod
     def of(cls, config: TrainConfig, source: EnvSource, network: Any = None, num_envs: int | None = None) -> Setup:
@@ -97,6 +99,8 @@ class Setup:
                 f"A callback has set env_args={quoted(dict(env_args))}, but the vector environment that was given "
                 "cannot be made again with others. Give a callable that makes one environment instead."
             )
+        if env_args and self.guard is not None:
+            self.guard(env_args)
         return replace(self.source, args={**self.source.args, **env_args}) if env_args else self.source
 
     def check_args(self, env_args: Mapping[str, Any]) -> None:

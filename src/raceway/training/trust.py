@@ -12,19 +12,24 @@ import json
 import os
 import shlex
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from raceway.cache import is_private, private_folder
+from raceway.envs.catalog import ASSETS
 from raceway.envs.python.makers import not_found
 from raceway.envs.user_native import is_path, sources_of
 from raceway.errors import RunFolderError, SettingError
 from raceway.files import MOST_SETTINGS, read_json, write_json
 from raceway.local_code import digests, files_of
 from raceway.messages import printable, quoted
-from raceway.training.config import TrainConfig
+from raceway.training.config import TrainConfig, savable
 from raceway.training.folder import RunFolder
+
+_MODEL = "xml_file"
+"""The argument of Gymnasium's MuJoCo environments, and of ours, that names a model."""
+_PARTS = {"environment": "environment", "model": "environment", "network": "network"}
 
 
 @dataclass(frozen=True)
@@ -33,17 +38,20 @@ class _Code:
 
     name: str
     args: Mapping[str, Any]
-    purpose: Literal["environment", "network"]
+    purpose: Literal["environment", "model", "network"]
 
     @classmethod
     def all_in(cls, config: TrainConfig) -> list[_Code]:
-        """The environment, if it is named by the code that makes it, and the user's own network."""
-        found = [cls.of_env(config)] if names_code(config) else []
+        """The environment, if it is named by the code that makes it, its model, and the user's own network."""
+        found = cls.of_env(config)
         return found if config.network.custom is None else [*found, cls(config.network.custom, {}, "network")]
 
     @classmethod
-    def of_env(cls, config: TrainConfig) -> _Code:
-        return cls(config.env, config.to_dict()["env_args"], "environment")
+    def of_env(cls, config: TrainConfig) -> list[_Code]:
+        """What runs to make the environment. A MuJoCo model is no code, but can name any file, and be of any size."""
+        found = [cls(config.env, config.to_dict()["env_args"], "environment")] if names_code(config) else []
+        model = _own_model(config)
+        return found if model is None else [*found, cls(model, {}, "model")]
 
     @property
     def is_header(self) -> bool:
@@ -53,6 +61,8 @@ class _Code:
         """The files whose code is meant; the last one is the code's own. Empty if nothing is found."""
         if self.is_header:
             return sources_of(self.name)
+        if self.purpose == "model":
+            return [Path(self.name)]
         return [Path(name) for name in files_of(self.name.partition(":")[0])]
 
     def mark(self) -> Path | None:
@@ -60,7 +70,7 @@ class _Code:
         place, files = private_folder("trusted"), self.files()
         if place is None or not files or "<" in self.name:
             return None
-        what: list[Any] = ["network", self.name, os.fspath(files[-1])]
+        what: list[Any] = [self.purpose, self.name, os.fspath(files[-1])]
         if self.purpose == "environment":  # a header's arguments are numbers and names, which it checks
             what = [self.name, {} if self.is_header else self.args, os.fspath(files[-1])]
         return place / hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
@@ -74,8 +84,10 @@ class _Code:
         args = ", ".join(f"{name}={quoted(value, 60)}" for name, value in self.args.items())
         what = f"{self.name}({args})" if self.purpose == "environment" and not self.is_header else self.name
         why = "you have not trained with" if known is None else "has changed since you trained with it"
-        where = "" if self.is_header else f" of {files[-1]}"
-        return f"runs code that {why}, {quoted(what)[1:-1]}{where}, for its {self.purpose}"
+        is_file = self.is_header or self.purpose == "model"
+        where = f" of {files[-1]}" if files and not is_file else ""
+        runs = "uses a model" if self.purpose == "model" else "runs code"
+        return f"{runs} that {why}, {quoted(what)[1:-1]}{where}, for its {_PARTS[self.purpose]}"
 
     def check_is_found(self) -> None:
         """Refuses a module that is not there, for which no trust would help."""
@@ -105,18 +117,46 @@ def remember_code(config: TrainConfig, *, with_network: bool = True) -> None:
                 write_json(mark, now, mode=0o600)
 
 
-def check_code(folder: RunFolder, config: TrainConfig, trust: bool) -> None:
-    """Refuses to run code that a folder names, unless it was trained with here as it is now, or is trusted."""
-    if trust or not names_code(config):
+def check_code(folder: RunFolder, config: TrainConfig, trust: bool, given: Collection[str] = ()) -> None:
+    """Refuses to run code that a folder names, unless it was trained with here as it is now, or is trusted.
+
+    given: arguments of the environment that the caller gives, whatever the folder has for them.
+    """
+    if trust:
         return
-    if (doubt := _Code.of_env(config).doubt()) is not None:
-        raise SettingError(f"{folder.path} {doubt}. If you trust it, add --trust (in Python trust=True, or env=...).")
+    for code in _Code.of_env(config):
+        if code.purpose == "model" and _MODEL in given:
+            continue
+        if (doubt := code.doubt()) is not None:
+            raise SettingError(
+                f"{folder.path} {doubt}. If you trust it, add --trust (in Python trust=True, or env=...)."
+            )
+
+
+@dataclass(frozen=True)
+class ArgumentsGuard:
+    """Refuses arguments in a checkpoint for code that a folder names, unless it was trained with here with them."""
+
+    folder: RunFolder
+    config: TrainConfig
+
+    def __call__(self, env_args: Mapping[str, Any]) -> None:
+        check_code(self.folder, _with_args(self.config, env_args), trust=False)
+
+
+def remember_arguments(config: TrainConfig, env_args: Mapping[str, Any]) -> None:
+    """Remembers code that a callback has called with other arguments than those of the settings."""
+    remember_code(_with_args(config, env_args), with_network=False)
+
+
+def _with_args(config: TrainConfig, env_args: Mapping[str, Any]) -> TrainConfig:
+    return savable(replace(config, env_args={**config.env_args, **env_args}))
 
 
 def check_code_is_there(config: TrainConfig) -> None:
     """Refuses an environment whose module is not there, for which no trust would help. Nothing is imported for it."""
-    if names_code(config):
-        _Code.of_env(config).check_is_found()
+    for code in _Code.of_env(config):
+        code.check_is_found()
 
 
 def check_code_of_file(file: str | os.PathLike[str], config: TrainConfig, only_there: Collection[str]) -> None:
@@ -124,18 +164,29 @@ def check_code_of_file(file: str | os.PathLike[str], config: TrainConfig, only_t
 
     only_there: the settings, by path, that nobody but the file has given.
     """
-    settings = {"environment": "env", "network": "network.custom"}
+    settings = {"environment": "env", "network": "network.custom"}  # a model is no code
     for code in _Code.all_in(config):
-        if settings[code.purpose] not in only_there:
+        if settings.get(code.purpose) not in only_there:
             continue
         code.check_is_found()
         if (doubt := code.doubt()) is None:
             continue
         name = shlex.quote(printable(code.name, 200))
-        options = f"{name} --config" if code.purpose == "environment" else f"--network {name} --config"
-        raise SettingError(
-            f"{file} {doubt}. If you trust it, name it yourself: raceway train {options} {shlex.quote(str(file))}."
-        )
+        option = name if code.purpose == "environment" else f"--network {name}"
+        call = f"raceway train {option} --config {shlex.quote(str(file))}"
+        raise SettingError(f"{file} {doubt}. If you trust it, name it yourself: {call}.")
+
+
+def _own_model(config: TrainConfig) -> str | None:
+    """The MuJoCo model that the settings name, unless it is one of Gymnasium's."""
+    given = config.env_args.get(_MODEL)
+    if not isinstance(given, (str, os.PathLike)):
+        return None
+    try:
+        path = os.path.realpath(os.path.expanduser(given))
+        return path if os.path.isfile(path) and os.path.dirname(path) != os.path.realpath(ASSETS) else None
+    except ValueError:  # a name that no file can have
+        return None
 
 
 def names_code(config: TrainConfig) -> bool:
