@@ -18,6 +18,7 @@ RAY = Path(graph.RAY_PYTHON)
 JOBS = [Job("broadcast", 2, payload_bytes=10**6), Job("sampling", 3, "Blackjack-v1"), Job("inference", 3)]
 
 
+@pytest.mark.slow
 def test_all_styles_of_raceway_do_the_same_work():
     players = {style: Player("benchmarks.raceway_side", style) for style in ("inline", "threads-traced", "spread")}
     with Company(TINY, sys.executable) as company:

@@ -217,6 +217,7 @@ def test_the_peers_advantages_are_those_of_the_definition():
     assert np.asarray(found)[:, 0] == pytest.approx([1.25, 1.0, 6.0])
 
 
+@pytest.mark.slow
 def test_the_peers_update_learns_what_is_rewarded():
     import jax
 

@@ -172,6 +172,7 @@ def test_an_answer_in_the_same_round_is_no_loop():
     assert talker.heard == [10, 11, 12]
 
 
+@pytest.mark.slow
 def test_a_deep_chain_is_checked_and_run():
     program = Program()
     last: Any = program.add(Counter())

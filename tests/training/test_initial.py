@@ -22,6 +22,7 @@ from raceway.training import run as run_module
 from raceway.training.callbacks import Callback, Control, Round
 from raceway.training.environments import EnvSource
 from raceway.training.folder import RunFolder
+from raceway.training.identity import identity_of
 from raceway.training.initial import Initial, read_initial
 from raceway.training.programs import build
 from tests.training.small_runs import set_up
@@ -266,6 +267,9 @@ def test_the_source_is_read_strictly_and_its_code_is_never_run(source: Path, tmp
     settings = json.loads((hostile / "config.json").read_text())
     (tmp_path / "danger.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef make(**_): raise SystemExit\n")
     (hostile / "config.json").write_text(json.dumps({**settings, "env": "danger:make"}))
+    facts = json.loads((hostile / "best/policy.json").read_text())
+    facts["run"] = identity_of(RunFolder(hostile).read_config())
+    (hostile / "best/policy.json").write_text(json.dumps(facts))
     sys.path.insert(0, str(tmp_path))
     try:
         assert train(tmp_path / "a", init_from=hostile).steps == SMALL["total_steps"]
@@ -316,6 +320,7 @@ def test_the_command_says_what_it_begins_with(source: Path, tmp_path: Path, caps
     assert json.loads((tmp_path / "CartPole-v1/run/config.json").read_text())["init_from"] == str(source)
 
 
+@pytest.mark.slow
 def test_seeds_begin_with_the_same_weights(source: Path, tmp_path: Path) -> None:
     log = {"directory": str(tmp_path), "name": "x", "quiet": True}
     runs = raceway.train_seeds("CartPole-v1", seeds=2, jobs=1, init_from=source, log=log, **NORMALISED)

@@ -39,6 +39,7 @@ def test_a_run_that_is_killed_twice_equals_one_that_never_was(tmp_path: Path, us
     check(tmp_path, USUAL, 2, usual)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_before_its_first_checkpoint_begins_again(tmp_path: Path, usual: Path) -> None:
     settings = {**USUAL, "checkpoint": {"interval_s": 1000.0}}
     process = start(tmp_path / "killed", settings)

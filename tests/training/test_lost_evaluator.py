@@ -123,6 +123,7 @@ def test_a_killed_evaluator_is_started_again(tmp_path: Path, undisturbed: str, t
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_an_evaluator_that_keeps_dying_is_left_out(tmp_path: Path, undisturbed: str) -> None:
     run, said, rows = train(tmp_path, partial(Watched, str(tmp_path), 99), lambda said: LEFT_OUT in said)
     assert said.count(AGAIN) == 3

@@ -61,7 +61,7 @@ def test_a_run_is_gone_on_with_from_any_folder(run: Path, tmp_path: Path, monkey
     assert len(played.returns) == 1
 
 
-@pytest.mark.parametrize("name", ["ice_hockey.hpp", "rink.hpp"])
+@pytest.mark.parametrize("name", ["ice_hockey.hpp", pytest.param("rink.hpp", marks=pytest.mark.slow)])
 def test_a_run_whose_header_was_changed_is_gone_on_with_only_if_that_is_wanted(
     run: Path, home: Path, name: str
 ) -> None:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("compiled_without_optimizing")
 ROUNDS = 8
 
 
-@pytest.mark.parametrize("collector", ["worker", "central"])
+@pytest.mark.parametrize("collector", ["worker", pytest.param("central", marks=pytest.mark.slow)])
 def test_a_run_whose_worker_is_killed_has_the_same_chain(tmp_path: Path, collector: str) -> None:
     settings: dict[str, Any] = {"collector": collector, "on_error": "restart", "num_workers": 2}
     undisturbed = chain(Walk, ROUNDS, **settings)

@@ -27,11 +27,11 @@ pytestmark = pytest.mark.usefixtures("compiled_without_optimizing")
     [
         (Walk, {}),
         (SavedWalk, {}),
-        (partial(limited, Walk), {"lane": "inline"}),
-        (partial(limited, SavedWalk), {"collector": "central"}),
-        (MaskedWalk, {"schedule": "serial"}),
+        pytest.param(partial(limited, Walk), {"lane": "inline"}, marks=pytest.mark.slow),
+        pytest.param(partial(limited, SavedWalk), {"collector": "central"}, marks=pytest.mark.slow),
+        pytest.param(MaskedWalk, {"schedule": "serial"}, marks=pytest.mark.slow),
         (Everything, {"num_workers": 2}),
-        (Recall, {"network": {"gru": 8}, "batch_size": 32}),
+        pytest.param(Recall, {"network": {"gru": 8}, "batch_size": 32}, marks=pytest.mark.slow),
     ],
     ids=["replayed", "saved", "inline", "central", "masked", "nested", "recurrent"],
 )

@@ -141,6 +141,7 @@ def test_a_sampler_goes_on_with_what_it_remembered() -> None:
 # Learning
 
 
+@pytest.mark.slow
 def test_only_with_a_memory_is_a_thing_of_the_past_known() -> None:
     remembering, forgetting = (
         np.mean([progress.episodes.returns.mean() for progress in run(Recall, rounds, gru=width, **ENOUGH)[0][-5:]])

@@ -42,6 +42,7 @@ def test_ctrl_c_saves_first_and_the_run_goes_on_from_that_very_round(tmp_path: P
     assert ended.seconds > 0
 
 
+@pytest.mark.slow
 def test_saving_does_not_wait_for_an_evaluation(tmp_path: Path) -> None:
     evaluation = {"times": 40, "episodes": 1_000_000, "num_envs": 1}  # minutes
     start = time.monotonic()
@@ -133,6 +134,7 @@ def test_fewer_steps_than_are_behind_it_are_refused(tmp_path: Path) -> None:
     assert raceway.resume(run, callbacks=[StopAt(-1)]).steps == SMALL["total_steps"]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_after_its_last_round_is_only_finished(tmp_path: Path) -> None:
     first = train(tmp_path, evaluation={"times": 1, "episodes": 2})
     (first.directory / "outcome.json").unlink()  # as if it had been killed in its last evaluation
@@ -222,7 +224,9 @@ raceway.train("CartPole-v1", total_steps=100_000_000, checkpoint={"interval_s": 
 """
 
 
-@pytest.mark.parametrize("to_all", [False, True], ids=["one process", "all processes"])
+@pytest.mark.parametrize(
+    "to_all", [pytest.param(False, marks=pytest.mark.slow), True], ids=["one process", "all processes"]
+)
 def test_sigterm_saves_first(tmp_path: Path, to_all: bool) -> None:
     """A service manager tells the evaluator's process as well."""
     process = subprocess.Popen([sys.executable, "-c", _SCRIPT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
@@ -359,7 +363,7 @@ def test_code_that_a_folder_names_is_not_called_unless_it_is_trusted(
         lambda: raceway.evaluate(run, 1),
         lambda: raceway.play(run, video=tmp_path / "video.mp4"),
     ):
-        with pytest.raises(UserError, match=r"wants subprocess:getoutput\(cmd='touch .*--trust"):
+        with pytest.raises(UserError, match=r"runs code .*subprocess:getoutput\(cmd='touch .*--trust"):
             act()
     assert not (tmp_path / "called").exists()
 

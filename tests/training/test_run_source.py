@@ -67,6 +67,7 @@ def test_play_and_evaluate_take_what_train_takes(of_local: Run, env: Any, tmp_pa
     assert (played.returns, played.lengths) == ([25.0] * 2, [5] * 2)
 
 
+@pytest.mark.slow
 def test_an_id_that_the_script_has_registered_trains_plays_and_resumes(tmp_path: Path) -> None:
     gymnasium.register("Local-v0", lambda **args: Drawn(**args), max_episode_steps=3)
     try:

@@ -124,7 +124,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (Counting, {"num_envs": 2, "env_kwargs": [{}]}, "env_kwargs has 1 entries for num_envs=2"),
     (Counting, {"max_episode_steps": 0}, "max_episode_steps=0"),
     (Counting, {"seed": -3}, "seed -3 is negative"),
-    (Counting(), {}, "one environment that is there already"),
+    (Counting(), {}, "is an environment instance, but more copies are needed"),
     (3, {}, "3"),
 ]
 
