@@ -17,7 +17,7 @@ from raceway.files import sync as sync_file
 from tests.envs import own_headers
 from tests.envs.fuzz_cache import try_cases
 
-FEW, MANY = 100, 10_000
+FEW, MANY = 100, 2_000
 _TWICE = """
 import shutil, sys, raceway, raceway.errors
 open(sys.argv[1], "wb").close()
@@ -92,7 +92,7 @@ def test_spoiled_caches_are_healed(cache: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_ten_thousand_spoiled_caches_are_healed(cache: Path, tmp_path: Path) -> None:
+def test_thousands_of_spoiled_caches_are_healed(cache: Path, tmp_path: Path) -> None:
     assert try_cases(tmp_path, range(MANY)) == []
 
 
