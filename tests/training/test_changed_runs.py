@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,7 @@ def test_a_run_whose_code_has_changed_says_so_and_records_it(tmp_path: Path, mon
     module = tmp_path / "changing_walk.py"
     module.write_text("from tests.training.drawing import Drawn as Walk\n")
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "changing_walk", raising=False)
     run = train(tmp_path, "changing_walk:Walk", lane="inline").directory
     raceway.resume(run, total_steps=2 * STEPS)
     module.write_text("from tests.training.drawing import Drawn as Walk  # changed\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "walk_of_trust.py").write_text(TASK)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "walk_of_trust", raising=False)  # another test's
     return "walk_of_trust:Walk"
 
 

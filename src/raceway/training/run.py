@@ -152,12 +152,12 @@ def resume(
         setup = _set_up(wanted, source, network)
         if env is None and not trust:
             setup = replace(setup, guard=ArgumentsGuard(folder, config))
-        if env is None or env == config.env:  # what the caller gives says nothing about what the folder names
-            remember_code(savable(config), with_network=False)
         has_new_end = total_steps is not None or stop_at_return != "as before"
         director = _directing(setup, callbacks, has_new_end=has_new_end)
         kept = config if config.to_dict() != saved.to_dict() else None
-        return _go(setup, folder, director, Resumption(kept, anyway, has_new_end, changes))
+        # What the caller gives says nothing about what the folder names.
+        code = savable(config) if env is None or env == config.env else None
+        return _go(setup, folder, director, Resumption(kept, anyway, has_new_end, changes, code))
 
 
 def _set_up(config: TrainConfig, source: EnvSource, network: Any) -> Setup:
@@ -216,6 +216,8 @@ class Resumption:
     has_new_end: bool = False
     changes: Sequence[str] = ()
     """What differs in its environments, in words."""
+    code: TrainConfig | None = None
+    """Settings that name code to be known from now on, if the run goes on."""
 
 
 def _go(setup: Setup, folder: RunFolder, director: Director, resumption: Resumption) -> Run:
@@ -246,6 +248,8 @@ def _go_on(setup: Setup, folder: RunFolder, director: Director, resumption: Resu
     if resumption.has_new_end:
         _check_end(setup, folder, checkpoint, finished)
     # Nothing refuses it any more: from here on the folder is changed.
+    if resumption.code is not None:
+        remember_code(resumption.code, with_network=False)
     if resumption.settings is not None:
         write_json(folder.config, resumption.settings.to_dict())
     if resumption.has_new_end:
