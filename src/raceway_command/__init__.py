@@ -27,8 +27,8 @@ def _imported() -> Callable[[], int]:
         heard.append(number)
         raise KeyboardInterrupt
 
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:
+    is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_usual:
         signal.signal(signal.SIGINT, hear)
     try:
         from raceway.cli import main as run
@@ -37,7 +37,8 @@ def _imported() -> Callable[[], int]:
             raise KeyboardInterrupt from None
         raise
     finally:
-        signal.signal(signal.SIGINT, before)
+        if is_usual:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
     if heard:
         raise KeyboardInterrupt
     return run

@@ -107,11 +107,12 @@ def no_such_env(name: str, known: Iterable[str] | None = None) -> str:
     """The message for an unknown id, with the nearest of the `known` ones; None: all native and Gymnasium ids."""
     if known is None:
         known = sorted({*tasks(), *(id_ for id_ in gymnasium.registry if "/" not in id_)})
-    message = f"No environment {quoted(name)}.{did_you_mean_id(name.removeprefix('raceway/'), known)}"
+    near = did_you_mean_id(name.removeprefix("raceway/"), known)
+    message = f"No environment {quoted(name)}.{near}"
     module = name.removesuffix(".py")
     if module.isidentifier() and os.path.isfile(f"{module}.py"):
         return f"{message} For a class or function in {module}.py: {module}:NAME."
-    others = "" if "?" in message else " Those of other packages: PACKAGE:ID; your own: MODULE:CLASS."
+    others = "" if near else " Those of other packages: PACKAGE:ID; your own: MODULE:CLASS."
     return f"{message} All native names: raceway list envs.{others}"
 
 

@@ -19,7 +19,7 @@ from raceway.training.policy_files import PolicyContent
 
 _ALSO = ("total_steps", "stop_at_return", "evaluation")
 """Settings that do not show in what was trained so far."""
-_RESUME = "Put the settings back, or begin another run; to go on nevertheless, resume it with --anyway."
+_RESUME = "Put the settings back, or begin another run; to continue all the same, resume it with --anyway."
 
 
 def identity_of(config: TrainConfig) -> dict[str, Any]:

@@ -220,7 +220,7 @@ def _numbers(name: str, schedule: Any) -> Schedule:
         given = schedule(progress)
         try:
             return float(given)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise SettingError(
                 f"{name}: its schedule gives {shown(given)} at progress {progress:g}. Return a number."
             ) from None

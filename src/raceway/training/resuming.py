@@ -112,7 +112,7 @@ def check_system(folder: RunFolder, source: EnvSource, anyway: bool) -> list[str
         call = how_to("resume", folder.path, folder.read_config(), anyway=True)
         raise RunFolderError(
             f"{folder.path} was begun with {', '.join(differences)}. From here on its bits would not be those of a run "
-            f"that was never stopped. To go on nevertheless, resume it with --anyway (in Python anyway=True): {call}."
+            f"that was never stopped. To continue anyway, resume with --anyway (in Python anyway=True): {call}."
         )
     return differences
 
@@ -136,8 +136,8 @@ def check_arguments(folder: RunFolder, config: TrainConfig, env_args: Mapping[st
     ]
     if differences and not anyway:
         raise SettingError(
-            f"{folder.path} was begun with {', '.join(differences)}. From here on it would not be the same run. To go "
-            "on nevertheless, add --anyway (in Python anyway=True)."
+            f"{folder.path} was begun with {', '.join(differences)}. From here on it would not be the same run. To "
+            "continue all the same, add --anyway (in Python anyway=True)."
         )
     return differences
 
@@ -153,8 +153,8 @@ def check_environment(folder: RunFolder, config: TrainConfig, source: EnvSource,
     difference = f"env {printable(there, 100)} (now {printable(here, 100)})"
     if is_found_by_command(there) and not anyway:
         raise SettingError(
-            f"{folder.path} was begun with {difference}. From here on it would not be the same run. To go on "
-            "nevertheless, add --anyway (in Python anyway=True)."
+            f"{folder.path} was begun with {difference}. From here on it would not be the same run. To "
+            "continue all the same, add --anyway (in Python anyway=True)."
         )
     return [difference]
 
