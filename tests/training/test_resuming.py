@@ -56,7 +56,7 @@ def test_saving_does_not_wait_for_an_evaluation(tmp_path: Path) -> None:
 
 def test_a_resumed_evaluator_tells_what_may_not_have_arrived() -> None:
     told = Evaluation(version=3, steps=96, returns=(1.0,), lengths=(1,))
-    evaluator = Evaluator(make_sampler=None, best=None, trial=None, steps_per_round=32)  # type: ignore[arg-type]
+    evaluator = Evaluator(make_sampler=None, best=None, log=None, trial=None, steps_per_round=32)  # type: ignore[arg-type]
     evaluator.load({"evaluations": [asdict(told)]})
     candidate = Weights(3, np.zeros(1, np.float32), None)
     first, again = evaluator.evaluate(candidate, None)

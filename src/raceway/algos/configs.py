@@ -79,8 +79,11 @@ class PPOConfig:
     """How far the probability ratio may leave 1 before its gradient is cut."""
     clip_range_vf: float | None = None
     """How far values may move from the rollout's before the larger of both errors counts; None: as far as they want."""
-    decoupled: bool = False
-    """Clip around the policy that a round's updates begin with, not the one that collected: for lags above one."""
+    correction: Literal["none", "decoupled", "recomputed", "vtrace"] = "recomputed"
+    """For rounds of an older policy. decoupled: clip around the policy at the start of the update, and weight rows by
+    their age. recomputed: new values and advantages, too. vtrace: and truncated ratios in those. none: nothing."""
+    rho_bar: float = 2.0
+    """correction: weights of older rows above it count as it."""
     normalize_advantage: bool = True
     """Advantages to mean 0 and standard deviation 1 within each minibatch."""
     ent_coef: float = 0.0
@@ -102,7 +105,7 @@ class PPOConfig:
 
     def __post_init__(self) -> None:
         _check_ranges(self)
-        for name in ("clip_range", "desired_kl"):
+        for name in ("clip_range", "desired_kl", "rho_bar"):
             require(self, name, lambda x: x > 0, "above 0", type(self).__dict__[name])
         for name in ("clip_range_vf", "target_kl"):
             require(self, name, lambda x: x is None or x > 0, "above 0, or None", None)
@@ -112,6 +115,7 @@ class PPOConfig:
                 "more, or normalize_advantage=False."
             )
         _require_one_of(self, "lr_schedule", "constant", "linear", "adaptive_kl")
+        _require_one_of(self, "correction", "none", "decoupled", "recomputed", "vtrace")
 
     def check_num_envs(self, num_envs: int, *, recurrent: bool = False) -> None:
         """Raises if a round of so many environments cannot be split into minibatches, whole ones if `recurrent`."""

@@ -14,6 +14,7 @@ from raceway.algos.counted import Array
 from raceway.algos.networks import UserNetwork
 from raceway.algos.optimizers import optimizer_named
 from raceway.algos.returns import explained_variance, weighted_mean
+from raceway.algos.review import review
 from raceway.algos.vtrace import vtrace
 
 METRICS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "ratio_first", "explained_variance")
@@ -56,17 +57,10 @@ class Impala(Algorithm):
         """-E[A ln π(a|s)] + c₁E[(V(s) - v)²] - c₂E[H], with V-trace's advantages A and targets v; and METRICS."""
         config = self.config
         batch = jax.tree.map(jnp.asarray, batch)
-        shape = batch.rewards.shape
-        inputs, values = self._evaluate_round(params, batch)
-        log_probs = self.distribution.log_prob(
-            inputs, batch.actions.astype(jnp.float32).reshape(batch.rewards.size, -1)
-        )
-        log_ratios = log_probs - batch.log_probs.reshape(-1)
+        inputs, log_probs, log_ratios, values = review(self.network, self.distribution, params, batch)
         weights = None if batch.valid is None else batch.valid.astype(jnp.float32).reshape(-1)
-        if weights is not None:  # 0 * inf would not be 0
-            log_probs, log_ratios = (jnp.where(weights > 0, x, 0.0) for x in (log_probs, log_ratios))
         traced = vtrace(
-            log_ratios.reshape(shape),
+            log_ratios,
             batch.rewards,
             values,
             batch.final_values,
@@ -77,9 +71,11 @@ class Impala(Algorithm):
             config.c_bar,
         )
         targets, values = traced.targets.reshape(-1), values[:-1].reshape(-1)
+        advantages = (traced.weights * traced.advantages).reshape(-1)
+        log_probs, log_ratios = log_probs.reshape(-1), log_ratios.reshape(-1)
         ratios = jnp.exp(log_ratios)
         terms = (
-            -traced.advantages.reshape(-1) * log_probs,
+            -advantages * log_probs,
             jnp.square(values - targets),
             self.distribution.entropy(inputs),
             (ratios - 1) - log_ratios,  # Schulman's estimate of the divergence: unbiased, never negative
@@ -91,13 +87,3 @@ class Impala(Algorithm):
         explained = explained_variance(values, targets, weights)
         loss = policy_loss + config.vf_coef * value_loss - ent_coef * entropy
         return loss, jnp.append(means, explained)
-
-    def _evaluate_round(self, params: Any, batch: Batch) -> tuple[Array, Array]:
-        """Under the parameters that learn: what describes the actions [T N, K], and the values [T+1, N]."""
-        steps, envs = batch.rewards.shape
-        rows = [leaf.reshape(-1, *leaf.shape[2:]) for leaf in batch.leaves]
-        inputs, values = self.network.apply(params, self.network.prepare(rows, batch.scales))
-        inputs = inputs[: steps * envs]
-        if batch.action_mask is not None:
-            inputs = self.distribution.masked(inputs, batch.action_mask.reshape(steps * envs, -1))
-        return inputs, values.reshape(steps + 1, envs)

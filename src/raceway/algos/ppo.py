@@ -18,8 +18,10 @@ from raceway.algos.counted import Array
 from raceway.algos.networks import ActorCritic, UserNetwork
 from raceway.algos.optimizers import adam
 from raceway.algos.returns import explained_variance, weighted_mean
+from raceway.algos.review import review
 from raceway.algos.samples import Samples, by_environment, in_order, samples_of, standardised
 from raceway.algos.table import Table
+from raceway.algos.vtrace import vtrace
 
 # The bounds of the adaptive learning rate, and how far from zero a divergence is more than rounding.
 LEAST_RATE, GREATEST_RATE = 1e-5, 1e-2
@@ -46,7 +48,7 @@ class PPO(Algorithm):
         self, state: State, batch: Batch, progress: Array, seed: Array, round_: Array, ent_coef: Array
     ) -> tuple[State, dict[str, Array]]:
         """n_epochs times over the round's rows, shuffled, in minibatches."""
-        samples = self.with_proximal(self.network.unravel(state.params), self.samples(batch))
+        samples = self.samples(self.network.unravel(state.params), batch, round_)
         pick, indices = self._minibatches(samples, seed, round_)
         rate = self.scheduled_rate(state, progress)
 
@@ -64,19 +66,33 @@ class PPO(Algorithm):
         metrics["explained_variance"] = explained_variance(samples.values, samples.returns, samples.weights)
         return State(end.params, end.optimizer, end.rate), metrics
 
-    def samples(self, batch: Batch) -> Samples:
-        """The rows of a round, advantages and returns with them."""
-        return samples_of(batch, self.network, self.config.gamma, self.config.gae_lambda)
-
-    def with_proximal(self, params: Any, samples: Samples) -> Samples:
-        """If clipping is decoupled: the samples with what these parameters, those before any update, say of them."""
-        if not self.config.decoupled:
+    def samples(self, params: Any, batch: Batch, round_: Array) -> Samples:
+        """The rows of a round, advantages and returns with them; corrected if `params` are newer than the round."""
+        batch = jax.tree.map(jnp.asarray, batch)
+        samples = samples_of(batch, self.network, self.config.gamma, self.config.gae_lambda)
+        if self.config.correction == "none":
             return samples
-        inputs, _ = self._apply(params, samples)
-        return samples._replace(proximal=jax.lax.stop_gradient(self.distribution.log_prob(inputs, samples.actions)))
+        fresh = _Targets(samples.log_probs, samples.advantages, samples.returns, samples.values)
+        # As many updates as rounds were learnt from. At lag 0 there is nothing to correct, and nothing is computed.
+        is_old = jnp.asarray(batch.version, jnp.int32) < jnp.asarray(round_, jnp.int32)
+        return samples._replace(
+            **jax.lax.cond(is_old, lambda: self._corrected(params, batch, fresh), lambda: fresh)._asdict()
+        )
+
+    def _corrected(self, params: Any, batch: Batch, fresh: _Targets) -> _Targets:
+        """What rows of an older policy are to be learnt from with, seen from `params`."""
+        config = self.config
+        seen = jax.lax.stop_gradient(review(self.network, self.distribution, params, batch))
+        proximal = seen.log_probs.reshape(-1)
+        if config.correction == "decoupled":
+            return fresh._replace(proximal=proximal)
+        log_ratios = seen.log_ratios if config.correction == "vtrace" else jnp.zeros_like(seen.log_ratios)
+        ends = batch.final_values, batch.terminated, batch.truncated
+        traced = vtrace(log_ratios, batch.rewards, seen.values, *ends, config.gamma, 1.0, 1.0, config.gae_lambda)
+        return _Targets(proximal, *(x.reshape(-1) for x in (traced.advantages, traced.targets, seen.values[:-1])))
 
     def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
-        return self.loss(params, self.with_proximal(params, self.samples(batch)), ent_coef)[0]
+        return self.loss(params, self.samples(params, batch, batch.version + 1), ent_coef)[0]
 
     def _minibatches(self, samples: Samples, seed: Array, round_: Array) -> tuple[Callable[[Array], Samples], Array]:
         """How to pick a minibatch, and the indices to pick each by, [M, B]. With memory they are of environments."""
@@ -104,7 +120,7 @@ class PPO(Algorithm):
     def loss(self, params: Any, samples: Samples, ent_coef: Array | float) -> tuple[Array, Array]:
         """-E[min(ρA, clip(ρ, 1 ± ε)A)] + c₁E[(V - R)²] - c₂E[H], with ρ = π(a|s) / π_behaviour(a|s); and METRICS.
 
-        Decoupled, ρ = π / π_proximal, and every row of the first term counts π_proximal / π_behaviour times.
+        Corrected, ρ = π / π_proximal, and every row of the first term counts min(ρ̄, π_proximal / π_behaviour) times.
         """
         config = self.config
         inputs, values = self._apply(params, samples)
@@ -140,11 +156,13 @@ class PPO(Algorithm):
         return (inputs if samples.mask is None else self.distribution.masked(inputs, samples.mask > 0)), values
 
     def _age(self, samples: Samples) -> Array | float:
-        """π_proximal / π_behaviour: by how much the rows are older than the updates that learn from them."""
+        """min(ρ̄, π_proximal / π_behaviour): the weight of rows that are older than the updates that learn from them."""
         if samples.proximal is None:
             return 1.0
         log_ratio = samples.proximal - samples.log_probs
-        return jnp.exp(log_ratio if samples.weights is None else jnp.where(samples.weights > 0, log_ratio, 0.0))
+        if samples.weights is not None:
+            log_ratio = jnp.where(samples.weights > 0, log_ratio, 0.0)
+        return jnp.minimum(jnp.exp(log_ratio), self.config.rho_bar)
 
     def _value_error(self, values: Array, samples: Samples) -> Array:
         error = jnp.square(values - samples.returns)
@@ -162,6 +180,15 @@ class PPO(Algorithm):
         slow = (divergence < desired / 2) & (divergence > NO_DIVERGENCE)
         faster = jnp.where(slow, jnp.minimum(rate * 1.5, GREATEST_RATE), rate)
         return jnp.where(divergence > 2 * desired, jnp.maximum(rate / 1.5, LEAST_RATE), faster)
+
+
+class _Targets(NamedTuple):
+    """What a correction changes of the samples."""
+
+    proximal: Array
+    advantages: Array
+    returns: Array
+    values: Array
 
 
 class _Carry(NamedTuple):

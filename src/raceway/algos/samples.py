@@ -53,17 +53,17 @@ def samples_of(batch: Batch, network: Network, gamma: float, gae_lambda: float) 
         mask=None if mask is None else _rows(mask.astype(jnp.float32)),
         weights=None if valid is None else valid.astype(jnp.float32).reshape(-1),
         memory=batch.memory,
-        begins=None if batch.memory is None else _begins(batch).astype(jnp.float32).reshape(-1),
+        begins=None if batch.memory is None else episode_begins(batch)[:-1].astype(jnp.float32).reshape(-1),
     )
 
 
-def _begins(batch: Batch) -> Array:
-    """[T, N]: where an observation is the first of its episode; of those at the round's start the memory is 0 already.
+def episode_begins(batch: Batch) -> Array:
+    """[T+1, N]: where an observation is an episode's first; of those at the round's start the memory is 0 already.
 
     A row that is no transition is the step that resets: it is the one after it that begins.
     """
     resets = batch.terminated | batch.truncated if batch.valid is None else ~batch.valid
-    return jnp.concatenate([jnp.zeros_like(resets[:1]), resets[:-1]])
+    return jnp.concatenate([jnp.zeros_like(resets[:1]), resets])
 
 
 def by_environment(samples: Samples) -> Samples:

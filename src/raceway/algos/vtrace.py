@@ -17,7 +17,9 @@ class Traced(NamedTuple):
     targets: Array
     """vₜ: what the values are to become."""
     advantages: Array
-    """min(ρ̄, ρₜ) (rₜ + γ vₜ₊₁ - V(sₜ)): what ∇ ln π(aₜ|sₜ) is weighted with."""
+    """rₜ + γ V(sₜ₊₁) + γλ (vₜ₊₁ - V(sₜ₊₁)) - V(sₜ): how much better the action was than expected."""
+    weights: Array
+    """min(ρ̄, ρₜ): how much the row counts in the policy's gradient."""
 
 
 def vtrace(
@@ -30,22 +32,24 @@ def vtrace(
     gamma: float,
     rho_bar: float,
     c_bar: float,
+    lambda_: float = 1.0,
 ) -> Traced:
-    """vₜ = V(sₜ) + Σₖ γᵏ (cₜ ⋯ cₜ₊ₖ₋₁) δₜ₊ₖ over k = 0, 1, ... to the episode's or the round's end, all [T, N].
+    """vₜ = V(sₜ) + Σₖ (γλ)ᵏ (cₜ ⋯ cₜ₊ₖ₋₁) δₜ₊ₖ over k = 0, 1, ... to the episode's or the round's end, all [T, N].
 
     δₜ = min(ρ̄, ρₜ) (rₜ + γ V(sₜ₊₁) - V(sₜ)) and cₜ = min(c̄, ρₜ), with ρₜ = π(aₜ|sₜ) / π_behaviour(aₜ|sₜ), whose
     logarithms are given; values [T+1, N] are of the policy π that learns. After a terminated step nothing follows.
-    After a truncated one the value of its true last observation does, as whoever collected took it, `final_values`:
-    that observation itself is not kept.
+    After a truncated one the value of its true last observation does, `final_values`. That is the behaviour's value:
+    the observation itself is not kept.
+
+    With all ratios 1 the advantages are the generalised ones (Schulman et al. 2015), and vₜ = V(sₜ) + Aₜ.
     """
     log_ratios, values = jax.lax.stop_gradient((log_ratios, values))
     ratios = jnp.exp(log_ratios)
     rhos, cs = jnp.minimum(ratios, rho_bar), jnp.minimum(ratios, c_bar)
     ended = terminated | truncated
     after_end = jnp.where(terminated, 0.0, final_values)
-    deltas = rhos * (rewards + gamma * jnp.where(ended, after_end, values[1:]) - values[:-1])
-    discounts = jnp.where(ended, 0.0, gamma * cs)
-    targets = values[:-1] + discounted_sums(deltas, discounts)  # vₜ - V(sₜ) = δₜ + γ cₜ (vₜ₊₁ - V(sₜ₊₁))
-    following = jnp.where(ended, after_end, jnp.concatenate([targets[1:], values[-1:]]))
-    advantages = rhos * (rewards + gamma * following - values[:-1])
-    return Traced(targets, advantages)
+    errors = rewards + gamma * jnp.where(ended, after_end, values[1:]) - values[:-1]
+    discounts = jnp.where(ended, 0.0, gamma * lambda_)
+    surplus = discounted_sums(rhos * errors, discounts * cs)  # vₜ - V(sₜ) = ρₜδₜ + γλ cₜ (vₜ₊₁ - V(sₜ₊₁))
+    following = jnp.concatenate([surplus[1:], jnp.zeros_like(surplus[:1])])
+    return Traced(values[:-1] + surplus, errors + discounts * following, rhos)

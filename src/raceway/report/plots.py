@@ -100,13 +100,19 @@ def plot(
     groups = group_runs(runs)
     axes: tuple[Axis, ...] = ("steps", "seconds") if x == "both" else (x,)
     by_axis, notes = _curves(groups, metric, axes)
+    return Plot(drawn(by_axis, metric, files), tuple(files), tuple(notes))
+
+
+def drawn(by_axis: dict[Axis, list[Curve]], metric: str = RETURN, files: Sequence[Path] = ()) -> Figure:
+    """Draws curves, wherever they come from, in the style of `plot`, and writes the figure to files."""
+    _need_matplotlib()
     import matplotlib
 
     with matplotlib.rc_context(_STYLE):
         figure = draw(by_axis, metric)
         for file in files:
             _save(figure, file)
-    return Plot(figure, tuple(files), tuple(notes))
+    return figure
 
 
 def _curves(groups: Groups, metric: str, axes: Sequence[Axis]) -> tuple[dict[Axis, list[Curve]], list[str]]:

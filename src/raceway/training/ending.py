@@ -6,16 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from raceway.algos.rollout import Weights
-from raceway.errors import UserError
+from raceway.errors import RunFolderError, UserError
 from raceway.graph import Loss, Outcome
 from raceway.messages import first_line
+from raceway.report.metrics import read_rows
 from raceway.training.checkpoints import Checkpoints
 from raceway.training.evaluation import Evaluation
+from raceway.training.evaluation_log import read_evaluations
 from raceway.training.outcome import Run, write_outcome
 from raceway.training.policy_files import Best
 from raceway.training.programs import Report, Training, evaluated
 from raceway.training.ready_callbacks import curricula
-from raceway.training.reporter import Reporter, evaluation_row
+from raceway.training.reporter import EVALUATION, Reporter, evaluation_row
 from raceway.training.setup import Setup
 
 
@@ -78,6 +80,8 @@ class Ending:
         final = setup.policy_file(report.folder.final, report.rescue.known)
         final.write(weights)
         last, why_not = self._evaluated(weights) if setup.evaluates else (None, "")
+        if setup.evaluates:
+            self._log_late_evaluations(best, steps)
         if last is not None:
             best.offer(weights, last)
             report.log.write(steps, {"time/seconds": seconds, **evaluation_row(last)})
@@ -102,6 +106,26 @@ class Ending:
         lines |= {"evaluated": f"not at the end: {why_not}"} if why_not else {}
         report.console.finish(lines)
         return run
+
+    def _log_late_evaluations(self, best: Best, end: int) -> None:
+        """Writes the metrics of evaluations that the reporter has not heard of; that of the end is not one of them.
+
+        The evaluator may finish one after the last round. A run that was killed and resumed may pass over a policy that
+        was evaluated the first time.
+        """
+        folder = self.report.folder
+        try:
+            # The evaluator keeps a policy before it adds the line, and may be killed in between.
+            kept = best.evaluation
+            late = {} if kept is None else {int(kept.pop("steps")): {f"evaluation/{k}": v for k, v in kept.items()}}
+            late |= {each.steps: evaluation_row(each) for each in read_evaluations(folder.evaluations)}
+            known = {row["step"] for row in read_rows(folder.metrics) if EVALUATION in row}
+        except RunFolderError as error:
+            self.report.console.trouble(str(error))
+            return
+        for steps in sorted(late.keys() - known):
+            if steps < end:
+                self.report.log.write(steps, late[steps])
 
     def _evaluated(self, weights: Weights) -> tuple[Evaluation | None, str]:
         """Evaluates the final policy; else says why it could not be: that is no reason to lose the run."""

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from gymnasium.utils.env_checker import data_equivalence
@@ -14,6 +15,7 @@ from raceway.algos.rollout import Weights
 from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
 from raceway.training.checkpoints import fitting
 from raceway.training.evaluation import Evaluation, Trial, evaluating
+from raceway.training.evaluation_log import append_evaluation
 from raceway.training.policy_files import Best
 from raceway.training.sampler import Sampler
 
@@ -38,6 +40,7 @@ class Evaluator(Reactor):
         self,
         make_sampler: MakeSampler,
         best: Best,
+        log: Path,
         trial: Trial,
         steps_per_round: int,
         env_args: dict[str, Any] | None = None,
@@ -47,6 +50,7 @@ class Evaluator(Reactor):
         self._sampler: Sampler | None = None
         self._env_args = env_args or {}
         self._best = best
+        self._log = log
         self._trial = trial
         self._steps_per_round = steps_per_round
         self._evaluations: list[Evaluation] = []
@@ -100,6 +104,7 @@ class Evaluator(Reactor):
         if found is not None:
             self._underway = None
             self._best.offer(weights, found)
+            append_evaluation(self._log, found)
             self._evaluations.append(found)
             yield self.evaluations(list(self._evaluations))
         yield self.goes_on(True)

@@ -135,6 +135,11 @@ class RunFolder:
         return self.path / "chain.jsonl"
 
     @property
+    def evaluations(self) -> Path:
+        """A line for each evaluation."""
+        return self.path / "evaluations.jsonl"
+
+    @property
     def graph(self) -> Path:
         """The picture of the run's graph."""
         return self.path / "graph.svg"

@@ -151,6 +151,17 @@ class Best:
         self._file = file
 
     @property
+    def evaluation(self) -> dict[str, float] | None:
+        """Steps, return and the like of the evaluation of the one that is kept; None if there is none."""
+        names = ("steps", "return", "return_std", "episodes")
+
+        def numbers(facts: Any) -> dict[str, float]:
+            told = facts["evaluation"]
+            return {name: math.nan if told[name] is None else float(told[name]) for name in names}
+
+        return _told(self._file.directory / POLICY_FACTS, numbers)
+
+    @property
     def score(self) -> float | None:
         """The mean return of the one that is kept; None if there is none."""
         return _told(self._file.directory / POLICY_FACTS, lambda facts: float(facts["evaluation"]["return"]))

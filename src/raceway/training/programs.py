@@ -224,7 +224,8 @@ def _evaluator(
     setup: Setup, layout: dict[str, Any] | None, report: Report, first_args: dict[str, Any] | None
 ) -> Evaluator:
     best = Best(setup.policy_file(report.folder.best, report.rescue.known))
-    return Evaluator(partial(_evaluators_sampler, setup, layout), best, setup.trial, setup.steps_per_round, first_args)
+    sampler = partial(_evaluators_sampler, setup, layout)
+    return Evaluator(sampler, best, report.folder.evaluations, setup.trial, setup.steps_per_round, first_args)
 
 
 def _evaluators_sampler(setup: Setup, layout: dict[str, Any] | None, env_args: Mapping[str, Any]) -> Sampler:

@@ -30,6 +30,7 @@ _ROWS = 1000
 """Rows that a run's metrics have, at most about: so many fit on a plot."""
 _SMOOTHING_S = 5.0
 _TOLD_FAULTS = 3
+EVALUATION = "evaluation/return"
 
 
 @dataclass(frozen=True)
@@ -273,7 +274,7 @@ class Reporter(Reactor):
 def evaluation_row(found: Evaluation) -> dict[str, float]:
     """The metrics of an evaluation."""
     return {
-        "evaluation/return": found.mean,
+        EVALUATION: found.mean,
         "evaluation/return_std": found.std,
         "evaluation/length": found.length,
         "evaluation/episodes": float(len(found.returns)),

@@ -254,6 +254,8 @@ def _go_on(setup: Setup, folder: RunFolder, director: Director, resumption: Resu
         write_json(folder.config, resumption.settings.to_dict())
     if resumption.has_new_end:
         remove(folder.outcome)
+    if differences:
+        remove(folder.evaluations)  # of policies that this run will not have
     if differences or checkpoint is None:
         write_json(folder.system, facts_now(folder, setup.source))  # what it goes on under
     troubles = [*checkpoints.troubles, *rewind(folder, checkpoint)]

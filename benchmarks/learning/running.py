@@ -1,0 +1,171 @@
+"""Runs a study's jobs: each in a fresh process with a low priority, several at a time, what is done left out.
+
+Two runs at once use two cores better than one run does, and where the schedule is deterministic it changes nothing but
+the time they take. Speed is therefore measured apart, in turns, with nothing beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.learning import records
+from benchmarks.learning.records import Record
+from benchmarks.learning.sb3_zoo import ZOO
+from benchmarks.learning.study import Job, Study
+from benchmarks.paired import turn_order
+from benchmarks.results import machine_facts
+
+PEERS = Path(__file__).parents[1] / ".venv-rl" / "bin" / "python"
+ERRORS = Path("runs/learning/errors.log")
+NICENESS = 10
+
+
+def digest_of(job: Job) -> str:
+    """Names the settings that the run's bits depend on, the seed and the number of steps included."""
+    import hashlib
+
+    if job.setting.trainer == "sb3":
+        told: Any = [ZOO[job.task.env], job.task.total_steps, job.seed]
+    else:
+        from raceway.training.identity import deciding_settings
+        from raceway.training.resolve import resolve
+
+        told = deciding_settings(resolve(job.task.env, **job.options))
+    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def pending(study: Study, folder: Path = records.FOLDER) -> list[Job]:
+    """The jobs that have no record yet, or one under other settings."""
+    return [job for job in study.jobs() if not records.is_done(job, digest_of(job), folder)]
+
+
+def run_all(jobs: Sequence[Job], at_once: int, folder: Path = records.FOLDER) -> int:
+    """Runs jobs in processes of their own. Returns how many failed; why is in ERRORS."""
+    failed = 0
+    for alone in (False, True):
+        batch = [job for job in jobs if job.setting.alone == alone]
+        with ThreadPoolExecutor(1 if alone else at_once) as pool:
+            for job, code in zip(batch, pool.map(lambda job: _in_process(job, folder), batch), strict=True):
+                print(f"{datetime.now(UTC):%H:%M:%S} {job.name}{': failed' if code else ''}", flush=True)
+                failed += code != 0
+    return failed
+
+
+def _in_process(job: Job, folder: Path) -> int:
+    words = ["one", job.study, "--tasks", job.task.name, "--settings", job.setting.name, "--seeds", str(job.seed)]
+    command = [sys.executable, "-m", "benchmarks.learning", *words, "--folder", str(folder)]
+    ERRORS.parent.mkdir(parents=True, exist_ok=True)
+    with ERRORS.open("ab") as errors:
+        return subprocess.run(
+            command, stdout=errors, stderr=errors, check=False, preexec_fn=lambda: os.nice(NICENESS)
+        ).returncode
+
+
+def run_one(job: Job, episodes: int, folder: Path = records.FOLDER) -> None:
+    """Runs a job here and now, and keeps its record."""
+    trained = _train_sb3(job, episodes) if job.setting.trainer == "sb3" else _train(job, episodes)
+    facts = machine_facts()
+    record = Record(
+        setting=job.setting.name,
+        seed=job.seed,
+        digest=digest_of(job),
+        commit=facts["commit"],
+        date=facts["date"],
+        **trained,
+    )
+    records.append(job, record, folder)
+
+
+def _train(job: Job, episodes: int) -> dict[str, Any]:
+    import raceway
+    from raceway.report.metrics import read_rows
+
+    with tempfile.TemporaryDirectory(prefix="raceway-study-") as directory:
+        run = raceway.train(
+            job.task.env,
+            log={"directory": directory, "tensorboard": False, "quiet": True},
+            checkpoint={"enabled": False},
+            evaluation={"enabled": False},
+            **job.options,
+        )
+        rows = [row for row in read_rows(run.directory / "metrics.jsonl") if row.get("episode/return") is not None]
+        final = raceway.evaluate(run.directory, episodes=episodes) if episodes else None
+    return {
+        "steps": run.steps,
+        "seconds": records.shortened(run.seconds),
+        **_curve([row["step"] for row in rows], [row["episode/return"] for row in rows]),
+        "final": None if final is None else records.shortened(final.mean),
+        "final_std": None if final is None else records.shortened(final.std),
+    }
+
+
+def _curve(steps: Sequence[float], returns: Sequence[float]) -> dict[str, Any]:
+    mean = sum(returns) / len(returns)
+    return {"curve": records.thinned(steps, returns), "over_run": records.shortened(mean)}
+
+
+def _train_sb3(job: Job, episodes: int) -> dict[str, Any]:
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [str(PEERS), "-m", "benchmarks.learning.sb3_zoo", job.task.env, "--seed", str(job.seed)]
+        command += ["--total-steps", str(job.task.total_steps), "--episodes", str(episodes), "--out", file.name]
+        subprocess.run(command, check=True)
+        told = json.loads(Path(file.name).read_text(encoding="utf-8"))
+    # Of the last 100 episodes at the end of each, as in Raceway's metrics; one number per 2,000 steps.
+    every, count, window = 2000, int(told["total_steps"]), 100
+    steps, returns = [], []
+    for mark in range(every, count + 1, every):
+        ended = [value for step, value in told["episodes"] if step <= mark][-window:]
+        if ended:
+            steps.append(mark)
+            returns.append(sum(ended) / len(ended))
+    final = told["final"]
+    return {
+        "steps": count,
+        "seconds": records.shortened(told["seconds"]),
+        **_curve(steps, returns),
+        "final": None if final is None else records.shortened(final[0]),
+        "final_std": None if final is None else records.shortened(final[1]),
+    }
+
+
+def measure_speed(study: Study, turns: int, tasks: Iterable[str] = (), folder: Path = records.FOLDER) -> None:
+    """Steps per second of each setting: short runs that take turns, the order flipping, with nothing beside them."""
+    path = folder / study.name / "speed.json"
+    rates = records.speeds(study.name, folder)
+    for task in study.tasks:
+        if tasks and task.name not in tasks:
+            continue
+        found: dict[str, list[float]] = {setting.name: [] for setting in study.settings}
+        for turn in range(turns):
+            for place in turn_order(len(study.settings), turn):
+                setting = study.settings[place]
+                found[setting.name].append(_speed_of(Job(study.name, task, setting, turn + 1), study.speed_steps))
+        rates[task.name] = found
+        print(f"{task.name}: {', '.join(f'{k} {sum(v) / len(v):,.0f}/s' for k, v in found.items())}", flush=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"machine": machine_facts(), "rates": rates}, indent=1) + "\n", encoding="utf-8")
+
+
+def _speed_of(job: Job, steps: int) -> float:
+    words = ["pace", job.study, "--tasks", job.task.name, "--settings", job.setting.name, "--seeds", str(job.seed)]
+    command = [sys.executable, "-m", "benchmarks.learning", *words, "--steps", str(steps)]
+    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1])
+
+
+def pace(job: Job, steps: int) -> float:
+    """Steps per second of a short run, here and now."""
+    from dataclasses import replace
+
+    # SB3 is slow enough to be measured over a fourth.
+    short = replace(job, task=replace(job.task, total_steps=steps // 4 if job.setting.trainer == "sb3" else steps))
+    trained = (_train_sb3 if job.setting.trainer == "sb3" else _train)(short, 0)
+    return float(trained["steps"] / trained["seconds"])
