@@ -66,7 +66,7 @@ def test_at_lag_0_the_first_minibatch_has_ratio_1_whatever_the_actions(name):
 
 
 def test_at_lag_1_the_ratio_is_against_the_behaviour():
-    ppo = _ppo("box")
+    ppo = _ppo("box", correction="none")
     old = _fast(ppo.init(1), 0.01)
     rollout = _drawn(ppo, old)
     state, _ = ppo.update(old, rollout, 0.0, 1, 0)

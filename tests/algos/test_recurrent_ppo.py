@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from raceway.algos.configs import NetworkConfig, PPOConfig
 from raceway.algos.ppo import PPO
+from raceway.algos.review import review
 from raceway.algos.rollout import Rollout
 from raceway.algos.samples import by_environment, in_order
 from tests.algos.rollouts import drawn_rollout, random_rollout
@@ -95,12 +96,18 @@ def test_a_minibatch_is_whole_environments_in_their_order():
             np.testing.assert_array_equal(mine.reshape(T, 2, -1)[:, place], all_.reshape(T, N, -1)[:, env])
 
 
-def test_decoupled_clipping_at_lag_0_is_plain():
-    one, other = (_ppo(decoupled=decoupled, n_epochs=3) for decoupled in (False, True))
+@pytest.mark.parametrize("correction", ["decoupled", "recomputed", "vtrace"])
+def test_a_correction_that_finds_nothing_to_correct_changes_nothing(correction):
+    """Seen from the policy that collected the round, memory and all."""
+    one, other = (_ppo(correction=each, n_epochs=3) for each in ("none", correction))
     state = one.init(1)
     rollout = _drawn(one, state.params)
-    (plain, _), (decoupled, _) = (ppo.update(state, rollout, 0.0, 1, 0) for ppo in (one, other))
-    np.testing.assert_allclose(decoupled.params, plain.params, atol=1e-5)
+    params, batch = one.network.unravel(state.params), one.batch(rollout)
+    seen = review(one.network, one.distribution, params, batch)
+    np.testing.assert_allclose(seen.log_ratios, 0, atol=1e-5)
+    rollout = replace(rollout, values=np.array(seen.values))
+    (plain, _), (corrected, _) = (ppo.update(state, rollout, 0.0, 1, rollout.version + 1) for ppo in (one, other))
+    np.testing.assert_allclose(corrected.params, plain.params, atol=1e-4)
 
 
 @pytest.mark.slow

@@ -60,7 +60,17 @@ def test_targets_and_advantages_are_the_papers(num_steps, gamma, rho_bar, c_bar,
     targets = papers_targets(ratios, *rest, gamma, rho_bar, c_bar)
     np.testing.assert_allclose(found.targets, targets, rtol=1e-4, atol=1e-4)
     advantages = papers_advantages(targets, ratios, *rest, gamma, rho_bar)
+    np.testing.assert_allclose(found.weights * found.advantages, advantages, rtol=1e-4, atol=1e-4)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 2**32 - 1))
+def test_of_the_policys_own_steps_it_makes_generalised_advantages(gamma, lambda_, seed):
+    log_ratios, *rest = _random_round(9, seed)
+    found = _compiled(np.zeros_like(log_ratios), *rest, gamma, 1.0, 1.0, lambda_)
+    advantages = generalized_advantages(*rest, gamma, lambda_)
     np.testing.assert_allclose(found.advantages, advantages, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.targets, rest[1][:-1] + advantages, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(found.weights, 1)
 
 
 def test_of_the_policys_own_steps_it_makes_whole_returns():
@@ -88,7 +98,7 @@ def test_by_hand():
     final_values = np.where(ends[1], 20, 0).astype(np.float32)
     found = _compiled(np.log(ratios), rewards, values, final_values, *ends, 0.5, 1.0, 0.5)
     np.testing.assert_allclose(found.targets, [[4.5, 2.5, 7.5], [8.0, 8.0, 8.0]], atol=1e-5)
-    np.testing.assert_allclose(found.advantages, [[0.5, -1.5, 3.5], [0.0, 0.0, 0.0]], atol=1e-5)
+    np.testing.assert_allclose(found.weights * found.advantages, [[0.5, -1.5, 3.5], [0.0, 0.0, 0.0]], atol=1e-5)
 
 
 def test_no_gradient_flows_through_it():

@@ -105,8 +105,9 @@ class PPOConfig:
 
     def __post_init__(self) -> None:
         _check_ranges(self)
-        for name in ("clip_range", "desired_kl", "rho_bar"):
+        for name in ("clip_range", "desired_kl"):
             require(self, name, lambda x: x > 0, "above 0", type(self).__dict__[name])
+        require(self, "rho_bar", lambda x: x >= 1, "1 or more", type(self).__dict__["rho_bar"])
         for name in ("clip_range_vf", "target_kl"):
             require(self, name, lambda x: x is None or x > 0, "above 0, or None", None)
         if self.normalize_advantage and self.batch_size < 2:

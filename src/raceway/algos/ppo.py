@@ -48,7 +48,7 @@ class PPO(Algorithm):
         self, state: State, batch: Batch, progress: Array, seed: Array, round_: Array, ent_coef: Array
     ) -> tuple[State, dict[str, Array]]:
         """n_epochs times over the round's rows, shuffled, in minibatches."""
-        samples = self.samples(self.network.unravel(state.params), batch, round_)
+        samples = self.corrected(self.network.unravel(state.params), batch, round_)
         pick, indices = self._minibatches(samples, seed, round_)
         rate = self.scheduled_rate(state, progress)
 
@@ -66,10 +66,14 @@ class PPO(Algorithm):
         metrics["explained_variance"] = explained_variance(samples.values, samples.returns, samples.weights)
         return State(end.params, end.optimizer, end.rate), metrics
 
-    def samples(self, params: Any, batch: Batch, round_: Array) -> Samples:
-        """The rows of a round, advantages and returns with them; corrected if `params` are newer than the round."""
+    def samples(self, batch: Batch) -> Samples:
+        """The rows of a round, advantages and returns with them, from the values that it was collected with."""
+        return samples_of(batch, self.network, self.config.gamma, self.config.gae_lambda)
+
+    def corrected(self, params: Any, batch: Batch, round_: Array) -> Samples:
+        """The same if `params` collected the round; if they are newer, as they see it."""
         batch = jax.tree.map(jnp.asarray, batch)
-        samples = samples_of(batch, self.network, self.config.gamma, self.config.gae_lambda)
+        samples = self.samples(batch)
         if self.config.correction == "none":
             return samples
         fresh = _Targets(samples.log_probs, samples.advantages, samples.returns, samples.values)
@@ -92,7 +96,7 @@ class PPO(Algorithm):
         return _Targets(proximal, *(x.reshape(-1) for x in (traced.advantages, traced.targets, seen.values[:-1])))
 
     def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
-        return self.loss(params, self.samples(params, batch, batch.version + 1), ent_coef)[0]
+        return self.loss(params, self.corrected(params, batch, batch.version + 1), ent_coef)[0]
 
     def _minibatches(self, samples: Samples, seed: Array, round_: Array) -> tuple[Callable[[Array], Samples], Array]:
         """How to pick a minibatch, and the indices to pick each by, [M, B]. With memory they are of environments."""
@@ -134,13 +138,14 @@ class PPO(Algorithm):
             advantages = standardised(advantages, samples.weights)
         clipped = jnp.clip(ratio, 1 - config.clip_range, 1 + config.clip_range)
         age = self._age(samples)
+        weight = jnp.minimum(jnp.exp(age), config.rho_bar)
         terms = (
-            -jnp.minimum(ratio * advantages, clipped * advantages) * age,
+            -jnp.minimum(ratio * advantages, clipped * advantages) * weight,
             self._value_error(values, samples),
             self.distribution.entropy(inputs),
             (ratio - 1) - log_ratio,  # Schulman's estimate of the divergence: unbiased, never negative
             (jnp.abs(ratio - 1) > config.clip_range).astype(jnp.float32),
-            jnp.abs(ratio * age - 1),
+            jnp.abs(jnp.exp(log_ratio + age) - 1),
         )
         means = weighted_mean(jnp.stack(terms, axis=-1), samples.weights)
         policy_loss, value_loss, entropy = means[0], means[1], means[2]
@@ -156,13 +161,11 @@ class PPO(Algorithm):
         return (inputs if samples.mask is None else self.distribution.masked(inputs, samples.mask > 0)), values
 
     def _age(self, samples: Samples) -> Array | float:
-        """min(ρ̄, π_proximal / π_behaviour): the weight of rows that are older than the updates that learn from them."""
+        """ln(π_proximal / π_behaviour): how far the rows are from the policy that the round's updates begin with."""
         if samples.proximal is None:
-            return 1.0
+            return 0.0
         log_ratio = samples.proximal - samples.log_probs
-        if samples.weights is not None:
-            log_ratio = jnp.where(samples.weights > 0, log_ratio, 0.0)
-        return jnp.minimum(jnp.exp(log_ratio), self.config.rho_bar)
+        return log_ratio if samples.weights is None else jnp.where(samples.weights > 0, log_ratio, 0.0)
 
     def _value_error(self, values: Array, samples: Samples) -> Array:
         error = jnp.square(values - samples.returns)
