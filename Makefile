@@ -21,7 +21,7 @@ CMAKE := $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
 	-DPython_EXECUTABLE=$(abspath $(BIN)/python)
 BARE := benchmarks/.bare
 
-.PHONY: help check train wheel test test-all lint format bench bench-graph bench-train bench-python bench-algorithms sanitize clean
+.PHONY: help check train wheel test test-all lint format bench bench-graph bench-train bench-python bench-checkpoints bench-learning sanitize clean
 help:
 	@echo "make train     build, then train CartPole-v1 until it is solved, while you watch"
 	@echo "make wheel     a wheel in dist/, for other machines with the same system and Python"
@@ -32,7 +32,8 @@ help:
 	@echo "make bench     measure against envpool, Gymnasium and Ray (about 35 minutes), write the README's tables"
 	@echo "make bench-train  measure training against SB3, SBX, RLlib and JAX over envpool (about 25 minutes)"
 	@echo "make bench-python  measure Python environments against Gymnasium, SB3 and PufferLib (about 10 minutes)"
-	@echo "make bench-algorithms  measure checkpoints, schedules and algorithms (about 20 minutes), write their pages"
+	@echo "make bench-checkpoints  measure what checkpoints cost (about 3 minutes)"
+	@echo "make bench-learning  train what the learning studies lack (about 8 hours in all), write their pages"
 	@echo "make sanitize  the C++ tests under the thread and address sanitizers"
 
 check:
@@ -155,12 +156,16 @@ bench-python: $(READY) $(BARE) $(PEERS)/.ready $(RL)/.ready
 	$(BIN)/python -m benchmarks.table
 	$(BIN)/python -m benchmarks.pages
 
-# What checkpoints cost, the schedules beside each other, what the algorithms reach (about 20 minutes).
-bench-algorithms: $(READY)
+# What checkpoints cost (about 3 minutes).
+bench-checkpoints: $(READY)
 	$(BIN)/python -m benchmarks.checkpoints
-	$(BIN)/python -m benchmarks.algorithms solve
-	$(BIN)/python -m benchmarks.algorithms delayed
-	$(BIN)/python -m benchmarks.algorithms concurrent_async
+	$(BIN)/python -m benchmarks.pages
+
+# What is learnt, under which schedule, beside SB3, by which preset (about 8 hours; what is done is not repeated).
+bench-learning: $(READY) $(RL)/.ready
+	for study in schedules corrections a2c impala sb3 presets; do $(BIN)/python -m benchmarks.learning run $$study || exit 1; done
+	for study in schedules a2c impala sb3; do $(BIN)/python -m benchmarks.learning speed $$study || exit 1; done
+	$(BIN)/python -m benchmarks.learning record
 	$(BIN)/python -m benchmarks.pages
 
 clean:

@@ -1,7 +1,7 @@
 """Puts what the code knows into the pages: `python -m benchmarks.pages`, or `--check` to see whether it is there.
 
 Hyperparameters with their defaults, meanings and other names come from the dataclasses, results from presets.json,
-benchmarks/results/learning, algorithms and python_environments: nothing there that could grow old is typed.
+benchmarks/results/learning and python_environments: nothing there that could grow old is typed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import checkpoints
-from benchmarks.algorithm_tables import corrections_tables, schedules_tables
+from benchmarks.learning.sections import beside_sb3, compared, over_seconds
+from benchmarks.learning.studies import A2C, CORRECTIONS, IMPALA, SB3, SCHEDULES
+from benchmarks.learning.tables import NOTHING
 from benchmarks.python_tables import rates_tables
 from benchmarks.results import RESULTS
 from benchmarks.table import SUBFOLDER, load_results, markdown_table, with_tables
@@ -27,9 +29,6 @@ from raceway.report.words import clock, count, number
 from raceway.training.presets import Preset, presets
 
 PAGE = Path("docs/ppo.md")
-LEARNING = Path("benchmarks/results/learning/returns.json")
-ALGORITHMS = Path("benchmarks/results/algorithms")
-NOTHING = "Nothing is measured yet."
 
 
 def meanings(kind: type) -> Mapping[str, str]:
@@ -78,42 +77,22 @@ def results_table(known: Sequence[Preset]) -> str:
     return "\n\n".join([markdown_table(header, rows), *measured])
 
 
-def learning_table(record: Mapping[str, Any]) -> str:
-    """Returns beside SB3's: the mean over seeds, and from the lowest seed to the highest."""
-    entries = record.get("entries", [])
-    if not entries:
-        return NOTHING
-    contestants = list(dict.fromkeys(entry["who"] for entry in entries))
-    envs = list(dict.fromkeys(entry["env"] for entry in entries))
-    cells = {(entry["env"], entry["who"]): _spread(entry["training"]) for entry in entries}
-    greedy = {(entry["env"], entry["who"]): _spread(entry["evaluation"]) for entry in entries}
-    rows = [[env, *(cells.get((env, who), "") for who in contestants)] for env in envs]
-    rows += [[f"{env}, greedy", *(greedy.get((env, who), "") for who in contestants)] for env in envs]
-    return markdown_table(["", *contestants], rows)
-
-
-def _spread(values: Sequence[float]) -> str:
-    seeds = f"{len(values)} seed{'s' if len(values) > 1 else ''}"
-    return f"**{number(sum(values) / len(values))}** ({number(min(values))} to {number(max(values))}, {seeds})"
-
-
 def renewed(page: str) -> str:
     """PPO's page with all that is generated."""
     page = _with_algorithm(page, PPOConfig, "ppo")
     page = with_tables(page, settings_table(NetworkConfig, {}), "network")
-    return with_tables(page, learning_table(_record(LEARNING)), "learning")
+    page = with_tables(page, compared(CORRECTIONS), "corrections")
+    return with_tables(page, beside_sb3(SB3), "learning")
 
 
 def renewed_a2c(page: str) -> str:
     """A2C's."""
-    page = _with_algorithm(page, A2CConfig, "a2c")
-    record = _record(ALGORITHMS / "delayed.json")
-    return with_tables(page, corrections_tables(record) if record else NOTHING, "corrections")
+    return with_tables(_with_algorithm(page, A2CConfig, "a2c"), over_seconds(A2C), "corrections")
 
 
 def renewed_impala(page: str) -> str:
     """IMPALA's."""
-    return _with_algorithm(page, ImpalaConfig, "impala")
+    return with_tables(_with_algorithm(page, ImpalaConfig, "impala"), over_seconds(IMPALA), "schedules")
 
 
 def renewed_pqn(page: str) -> str:
@@ -123,8 +102,7 @@ def renewed_pqn(page: str) -> str:
 
 def renewed_schedules(page: str) -> str:
     """That of the schedules."""
-    record = _record(ALGORITHMS / "concurrent_async.json")
-    return with_tables(page, schedules_tables(record) if record else NOTHING, "concurrent-async")
+    return with_tables(page, over_seconds(SCHEDULES), "schedules")
 
 
 def renewed_resuming(page: str) -> str:

@@ -1,5 +1,5 @@
 """Learning studies: tasks x settings x seeds, trained in the background, kept as small data files.
 
-`python -m benchmarks.learning` is the command; `studies.py` lists what is studied. Nothing here imports Raceway: the
-learners it is compared with run in virtual environments of their own.
+`python -m benchmarks.learning` is the command; `studies.py` lists what is studied. `sb3_zoo.py`
+runs in the virtual environment of peers, which has no Raceway.
 """

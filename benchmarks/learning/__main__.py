@@ -6,6 +6,7 @@
     python -m benchmarks.learning speed schedules            steps per second, in turns; run nothing beside it
     python -m benchmarks.learning table schedules            returns with intervals
     python -m benchmarks.learning draw schedules picture.svg learning curves
+    python -m benchmarks.learning record                     what the presets reached, beside the presets
 
 A study that is stopped goes on where it was: a run is one line in benchmarks/results/learning/STUDY/TASK.jsonl, and is
 repeated only if its settings change. `--tasks`, `--settings` and `--seeds` choose a part.
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.learning import records, running
+from benchmarks.learning.presets import write_results
 from benchmarks.learning.studies import STUDIES
 from benchmarks.learning.study import Job, Study
 
@@ -86,10 +88,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.learning", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb in ("list", "run", "speed", "table", "draw", "one", "pace"):
+    for verb in ("list", "record", "run", "speed", "table", "draw", "one", "pace"):
         options = verbs.add_parser(verb)
         options.add_argument("--folder", type=Path, default=records.FOLDER, help="where the data files are")
-        if verb == "list":
+        if verb in ("list", "record"):
             continue
         options.add_argument("study", choices=list(STUDIES))
         options.add_argument("--tasks", nargs="+", default=[])
@@ -113,6 +115,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     if options.verb == "list":
         _list(options.folder)
+        return 0
+    if options.verb == "record":
+        write_results(options.folder)
         return 0
     study = STUDIES[options.study]
     if options.verb == "run":

@@ -7,7 +7,6 @@ the time they take. Speed is therefore measured apart, in turns, with nothing be
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -62,12 +61,11 @@ def run_all(jobs: Sequence[Job], at_once: int, folder: Path = records.FOLDER) ->
 
 def _in_process(job: Job, folder: Path) -> int:
     words = ["one", job.study, "--tasks", job.task.name, "--settings", job.setting.name, "--seeds", str(job.seed)]
-    command = [sys.executable, "-m", "benchmarks.learning", *words, "--folder", str(folder)]
+    command = ["nice", "-n", str(NICENESS), sys.executable, "-m", "benchmarks.learning", *words]
     ERRORS.parent.mkdir(parents=True, exist_ok=True)
     with ERRORS.open("ab") as errors:
-        return subprocess.run(
-            command, stdout=errors, stderr=errors, check=False, preexec_fn=lambda: os.nice(NICENESS)
-        ).returncode
+        done = subprocess.run([*command, "--folder", str(folder)], stdout=errors, stderr=errors, check=False)
+    return done.returncode
 
 
 def run_one(job: Job, episodes: int, folder: Path = records.FOLDER) -> None:

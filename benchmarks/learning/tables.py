@@ -17,6 +17,7 @@ from raceway.report.statistics import estimate, interquartile_mean
 from raceway.report.words import count, number
 
 _DRAWS = 10_000
+NOTHING = "Nothing is measured yet."
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def returns_table(
             continue
         cells = [_cell(values[name], None if name == reference else values.get(reference or "")) for name in names]
         rows.append([f"{task}, {count(_steps(by_setting))} steps", *cells])
-    return markdown_table(["", *names], rows) if rows else "Nothing is measured yet."
+    return markdown_table(["", *names], rows) if rows else NOTHING
 
 
 def seconds_table(study: Study, reference: str, folder: Path = records.FOLDER) -> str:
@@ -79,7 +80,7 @@ def seconds_table(study: Study, reference: str, folder: Path = records.FOLDER) -
             for name in names
         ]
         rows.append([f"{task}, {budget:.0f} s", *cells])
-    return markdown_table(["", *names], rows) if rows else "Nothing is measured yet."
+    return markdown_table(["", *names], rows) if rows else NOTHING
 
 
 def verdicts(study: Study, setting: str, reference: str, folder: Path = records.FOLDER) -> dict[str, Ratio]:

@@ -23,7 +23,7 @@ CORRECTIONS = ("decoupled", "recomputed", "vtrace")
 
 
 @functools.cache
-def _ppo(correction: str, **settings) -> PPO:
+def _ppo(correction: Any, **settings) -> PPO:
     given = {"n_steps": T, "batch_size": T * N, "n_epochs": 1, "clip_range": CLIP, "normalize_advantage": False}
     return PPO(PPOConfig(correction=correction, **(given | settings)), BOX, ACTIONS, LINEAR)
 

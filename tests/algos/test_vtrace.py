@@ -67,9 +67,10 @@ def test_targets_and_advantages_are_the_papers(num_steps, gamma, rho_bar, c_bar,
 def test_of_the_policys_own_steps_it_makes_generalised_advantages(gamma, lambda_, seed):
     log_ratios, *rest = _random_round(9, seed)
     found = _compiled(np.zeros_like(log_ratios), *rest, gamma, 1.0, 1.0, lambda_)
-    advantages = generalized_advantages(*rest, gamma, lambda_)
+    rewards, values, final_values, terminated, truncated = rest
+    advantages = generalized_advantages(rewards, values, final_values, terminated, truncated, gamma, lambda_)
     np.testing.assert_allclose(found.advantages, advantages, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(found.targets, rest[1][:-1] + advantages, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.targets, values[:-1] + advantages, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(found.weights, 1)
 
 

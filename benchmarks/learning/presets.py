@@ -1,0 +1,55 @@
+"""The presets as a study, and what they reached as src/raceway/training/presets.json."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.learning import records
+from benchmarks.learning.study import Setting, Study, Task
+from benchmarks.results import machine_facts
+from raceway.report.statistics import estimate
+from raceway.training.presets import presets
+
+RESULTS = Path(str(importlib.resources.files("raceway.training") / "presets.json"))
+NAME = "presets"
+SETTING = Setting("preset", alone=True)
+"""Alone: how long a run takes is part of what is told."""
+SEEDS = range(1, 4)
+LONG = ("Ant-v5", "Humanoid-v5", "HumanoidStandup-v5")
+"""Tasks whose runs take half an hour or more: one seed."""
+
+
+def presets_study() -> Study:
+    """Every preset as it is shipped, its final policy over 100 fresh episodes."""
+    tasks = [
+        Task(preset.env, algo=preset.algo, seeds=SEEDS[:1] if preset.env in LONG and preset.algo == "ppo" else None)
+        for preset in presets()
+    ]
+    return Study(NAME, "What do the presets reach?", tasks, [SETTING], SEEDS, episodes=100)
+
+
+def write_results(folder: Path = records.FOLDER, path: Path = RESULTS) -> None:
+    """Writes what each preset reached to the file beside the presets."""
+    machine = machine_facts()
+    results = {}
+    for task in presets_study().tasks:
+        found = [each for each in records.read(NAME, task.name, folder) if each.final is not None]
+        reached = estimate([float(each.final) for each in found if each.final is not None])
+        if reached is None:
+            continue
+        algo = "" if task.algo == "ppo" else f" --algo {task.algo}"
+        results[f"{task.env} {task.algo}"] = {
+            "evaluation": round(reached.value, 1),
+            "low": round(reached.low, 1),
+            "high": round(reached.high, 1),
+            "steps": found[0].steps,
+            "seconds": round(float(np.median([each.seconds for each in found])), 1),
+            "seeds": len(found),
+            "command": f"raceway train {task.env}{algo} --seed {found[0].seed}",
+            "machine": f"{machine['cpu']}, {machine['cpus']} CPUs",
+        }
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,185 @@
+"""Learning studies: what is run, what is kept of it, and what is made of the numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.learning import presets, records, running
+from benchmarks.learning.__main__ import main
+from benchmarks.learning.pictures import draw_study
+from benchmarks.learning.records import Record
+from benchmarks.learning.sections import beside_sb3
+from benchmarks.learning.studies import SB3, STUDIES
+from benchmarks.learning.study import Job, Setting, Study, Task
+from benchmarks.learning.tables import NOTHING, ratio, returns_table, seconds_table, seconds_to, verdicts
+
+TINY = {"num_envs": 4, "n_steps": 32, "batch_size": 64, "n_epochs": 1, "hidden": (4,)}
+STUDY = Study(
+    "tiny",
+    "Does it work?",
+    tasks=[Task("CartPole-v1", 512, TINY)],
+    settings=[Setting("serial", {"schedule": "serial"}), Setting("concurrent", {"schedule": "concurrent"})],
+    seeds=[1, 2],
+    episodes=3,
+    speed_steps=256,
+)
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Study:
+    """The tiny study among those that the command knows."""
+    monkeypatch.setitem(STUDIES, "tiny", STUDY)
+    return STUDY
+
+
+def _record(setting: str, seed: int, returns: list[float], **changes: object) -> Record:
+    curve = [[100.0 * (place + 1), value] for place, value in enumerate(returns)]
+    record = Record(setting, seed, "d", int(curve[-1][0]), 1.0, curve, float(np.mean(returns)))
+    return replace(record, **changes)  # type: ignore[arg-type]
+
+
+def _keep(study: Study, folder: Path, *found: Record) -> None:
+    for each in found:
+        setting = next(setting for setting in study.settings if setting.name == each.setting)
+        records.append(Job(study.name, study.tasks[0], setting, each.seed), each, folder)
+
+
+def test_jobs_come_seed_by_seed_and_those_that_need_the_machine_last() -> None:
+    study = replace(STUDY, settings=[replace(STUDY.settings[0], alone=True), STUDY.settings[1]])
+    assert [(job.seed, job.setting.name) for job in study.jobs()] == [
+        (1, "concurrent"), (2, "concurrent"), (1, "serial"), (2, "serial")
+    ]  # fmt: skip
+
+
+def test_a_run_is_one_line_and_is_repeated_only_under_other_settings(tmp_path: Path) -> None:
+    jobs = list(STUDY.jobs())
+    running.run_one(jobs[0], STUDY.episodes, tmp_path)
+    (record,) = records.read("tiny", "CartPole-v1", tmp_path)
+    assert (record.setting, record.seed, record.steps) == ("serial", 1, 512)
+    assert record.final is not None
+    assert record.curve[0][0] <= record.curve[-1][0] == 512
+    assert [job.name for job in running.pending(STUDY, tmp_path)] == [job.name for job in jobs[1:]]
+    longer = replace(STUDY, tasks=[replace(STUDY.tasks[0], total_steps=1024)])
+    assert len(running.pending(longer, tmp_path)) == 4
+    running.run_one(jobs[0], STUDY.episodes, tmp_path)
+    (again,) = records.read("tiny", "CartPole-v1", tmp_path)
+    assert again.curve == record.curve  # the same seed, the same bits
+    assert again.final == record.final
+
+
+def test_results_are_small(tmp_path: Path) -> None:
+    curve = records.thinned(list(range(0, 100_000, 10)), np.random.default_rng(0).normal(size=10_000).tolist())
+    assert len(curve) == records.POINTS
+    assert (curve[0][0], curve[-1][0]) == (0, 99_990)
+    _keep(STUDY, tmp_path, replace(_record("serial", 1, [1.0]), curve=curve))
+    assert records.path_of("tiny", "CartPole-v1", tmp_path).stat().st_size < 1500
+
+
+def test_a_record_replaces_the_one_before(tmp_path: Path) -> None:
+    _keep(STUDY, tmp_path, _record("serial", 2, [1.0]), _record("serial", 1, [2.0]), _record("serial", 2, [3.0]))
+    found = records.read("tiny", "CartPole-v1", tmp_path)
+    assert [(each.seed, each.last) for each in found] == [(1, 2.0), (2, 3.0)]
+
+
+def test_the_ratio_of_two_settings_and_its_interval() -> None:
+    found = ratio([8.0, 9.0, 10.0, 11.0, 12.0], [10.0] * 5)
+    assert found.value == pytest.approx(1.0)
+    assert 0.8 <= found.low < 1.0 < found.high <= 1.2
+    # Of negative returns, less far below zero is better.
+    assert ratio([-90.0], [-100.0]).value == pytest.approx(1.1)
+    assert ratio([50.0], [100.0]).high == pytest.approx(0.5)
+
+
+def test_the_return_by_a_moment_is_the_mean_until_then() -> None:
+    record = _record("serial", 1, [0.0, 100.0, 100.0])
+    assert record.by(1e9) == pytest.approx(75.0, abs=0.5)
+    assert record.by(200) == pytest.approx(50.0)
+    assert record.by(1) == 0.0
+
+
+def test_equal_seconds_are_those_of_the_fastest(tmp_path: Path) -> None:
+    slow, fast = _record("serial", 1, [0.0, 100.0, 200.0]), _record("concurrent", 1, [0.0, 100.0, 200.0])
+    _keep(STUDY, tmp_path, slow, fast)
+    assert seconds_table(STUDY, "serial", tmp_path) == NOTHING
+    rates = {"CartPole-v1": {"serial": [50.0, 1.0, 99.0], "concurrent": [100.0]}}
+    (tmp_path / "tiny" / "speed.json").write_text(json.dumps({"rates": rates}))
+    table = seconds_table(STUDY, "serial", tmp_path)
+    assert "| CartPole-v1, 3 s | **25.00** (25.00 to 25.00), 50.0 steps/s | **100.0** (100.0 to 100.0), 4.00" in table
+    assert verdicts(STUDY, "concurrent", "serial", tmp_path)["CartPole-v1"].value == pytest.approx(1.0)
+
+
+def test_seconds_to_a_return() -> None:
+    found = [_record("serial", 1, [0.0, 100.0, 200.0]), _record("serial", 2, [0.0, 10.0, 20.0])]
+    assert seconds_to(found, 100.0, 50.0) == [4.0, np.inf]
+
+
+def test_what_is_not_measured_is_not_shown(tmp_path: Path) -> None:
+    assert returns_table(STUDY, folder=tmp_path) == NOTHING
+    _keep(STUDY, tmp_path, _record("serial", 1, [5.0]))
+    assert "| CartPole-v1, 100 steps | **5.00** (5.00 to 5.00) |  |" in returns_table(STUDY, folder=tmp_path)
+    assert returns_table(STUDY, "final", folder=tmp_path) == NOTHING
+
+
+def test_sb3s_time_and_ours_to_what_it_ends_with(tmp_path: Path) -> None:
+    study = replace(SB3, tasks=SB3.tasks[:1])
+    _keep(study, tmp_path, _record("sb3", 1, [0.0, 50.0, 100.0]), _record("raceway", 1, [0.0, 100.0, 200.0]))
+    rates = {study.tasks[0].name: {"sb3": [1.0], "raceway": [10.0]}}
+    (tmp_path / "sb3" / "speed.json").write_text(json.dumps({"rates": rates}))
+    assert "| 100.0 | 5:00 | 0:20 | 15 | 1.00 | 10.0 |" in beside_sb3(study, tmp_path)
+
+
+def test_curves_are_drawn_over_steps_and_seconds(tmp_path: Path) -> None:
+    _keep(STUDY, tmp_path, *(_record("serial", seed, [1.0, 2.0, 3.0]) for seed in (1, 2, 3)))
+    draw_study(STUDY, tmp_path / "one.svg", folder=tmp_path)
+    (tmp_path / "tiny" / "speed.json").write_text(json.dumps({"rates": {"CartPole-v1": {"serial": [10.0]}}}))
+    draw_study(STUDY, tmp_path / "two.svg", seconds=True, folder=tmp_path)
+    assert "environment steps" in (tmp_path / "one.svg").read_text()
+    assert "time (s)" not in (tmp_path / "one.svg").read_text()
+    assert "time (s)" in (tmp_path / "two.svg").read_text()
+
+
+def test_what_presets_reached_is_written_beside_them(tmp_path: Path) -> None:
+    (task,) = [task for task in presets.presets_study().tasks if task.name == "CartPole-v1"]
+    for seed, final in ((1, 490.0), (2, 500.0), (3, 495.0)):
+        record = _record("preset", seed, [1.0], final=final, seconds=float(seed))
+        records.append(Job(presets.NAME, task, presets.SETTING, seed), record, tmp_path)
+    presets.write_results(tmp_path, tmp_path / "presets.json")
+    told = json.loads((tmp_path / "presets.json").read_text())
+    assert list(told) == ["CartPole-v1 ppo"]
+    assert told["CartPole-v1 ppo"]["evaluation"] == 495.0
+    assert told["CartPole-v1 ppo"]["seconds"] == 2.0
+    assert told["CartPole-v1 ppo"]["command"] == "raceway train CartPole-v1 --seed 1"
+
+
+@pytest.mark.slow
+def test_the_command_runs_what_is_missing_and_shows_it(
+    tmp_path: Path, known: Study, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_this_process(job: Job, folder: Path) -> int:
+        running.run_one(job, known.episodes, folder)
+        return 0
+
+    # The processes of a run have only the studies that are shipped.
+    monkeypatch.setattr(running, "_in_process", in_this_process)
+    options = ["tiny", "--folder", str(tmp_path)]
+    assert main(["run", *options, "--seeds", "1"]) == 0
+    assert "2 of 2 runs are missing" in capsys.readouterr().out
+    assert main(["run", *options]) == 0
+    assert "2 of 4 runs are missing" in capsys.readouterr().out
+    assert main(["table", *options]) == 0
+    assert "| CartPole-v1, 512 steps | **" in capsys.readouterr().out
+    assert main(["draw", *options, str(tmp_path / "curves.svg")]) == 0
+    assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.slow
+def test_a_job_that_fails_is_counted_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "ERRORS", tmp_path / "errors.log")
+    (job, *_) = STUDY.jobs()
+    assert running.run_all([replace(job, study="no-such-study")], 1, tmp_path) == 1
+    assert "no-such-study" in (tmp_path / "errors.log").read_text()
