@@ -79,7 +79,7 @@ class PPOConfig:
     """How far the probability ratio may leave 1 before its gradient is cut."""
     clip_range_vf: float | None = None
     """How far values may move from the rollout's before the larger of both errors counts; None: as far as they want."""
-    correction: Literal["none", "decoupled", "recomputed", "vtrace"] = "recomputed"
+    correction: Literal["none", "decoupled", "recomputed", "vtrace"] = "vtrace"
     """For rounds of an older policy. decoupled: clip around the policy at the start of the update, and weight rows by
     their age. recomputed: new values and advantages, too. vtrace: and truncated ratios in those. none: nothing."""
     rho_bar: float = 2.0
