@@ -84,6 +84,8 @@ class PPOConfig:
     their age. recomputed: new values and advantages, too. vtrace: and truncated ratios in those. none: nothing."""
     rho_bar: float = 2.0
     """correction: weights of older rows above it count as it."""
+    c_bar: float = 1.0
+    """correction="vtrace": ratios above it count as it in the advantages."""
     normalize_advantage: bool = True
     """Advantages to mean 0 and standard deviation 1 within each minibatch."""
     ent_coef: float = 0.0
@@ -107,7 +109,8 @@ class PPOConfig:
         _check_ranges(self)
         for name in ("clip_range", "desired_kl"):
             require(self, name, lambda x: x > 0, "above 0", type(self).__dict__[name])
-        require(self, "rho_bar", lambda x: x >= 1, "1 or more", type(self).__dict__["rho_bar"])
+        for name in ("rho_bar", "c_bar"):
+            require(self, name, lambda x: x >= 1, "1 or more", type(self).__dict__[name])
         for name in ("clip_range_vf", "target_kl"):
             require(self, name, lambda x: x is None or x > 0, "above 0, or None", None)
         if self.normalize_advantage and self.batch_size < 2:

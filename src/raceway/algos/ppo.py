@@ -92,7 +92,8 @@ class PPO(Algorithm):
             return fresh._replace(proximal=proximal)
         log_ratios = seen.log_ratios if config.correction == "vtrace" else jnp.zeros_like(seen.log_ratios)
         ends = batch.final_values, batch.terminated, batch.truncated
-        traced = vtrace(log_ratios, batch.rewards, seen.values, *ends, config.gamma, 1.0, 1.0, config.gae_lambda)
+        limits = config.c_bar, config.c_bar
+        traced = vtrace(log_ratios, batch.rewards, seen.values, *ends, config.gamma, *limits, config.gae_lambda)
         return _Targets(proximal, *(x.reshape(-1) for x in (traced.advantages, traced.targets, seen.values[:-1])))
 
     def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
