@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import checkpoints
-from benchmarks.learning.sections import beside_sb3, compared, over_seconds
+from benchmarks.learning.cost import cost_table
+from benchmarks.learning.pictures import draw_study
+from benchmarks.learning.records import of_study, speeds
+from benchmarks.learning.sections import beside_sb3, compared, over_seconds, picture_of
 from benchmarks.learning.studies import A2C, CORRECTIONS, IMPALA, SB3, SCHEDULES
 from benchmarks.learning.tables import NOTHING
 from benchmarks.python_tables import rates_tables
@@ -82,6 +85,7 @@ def renewed(page: str) -> str:
     page = _with_algorithm(page, PPOConfig, "ppo")
     page = with_tables(page, settings_table(NetworkConfig, {}), "network")
     page = with_tables(page, compared(CORRECTIONS), "corrections")
+    page = with_tables(page, cost_table(), "cost")
     return with_tables(page, beside_sb3(SB3), "learning")
 
 
@@ -143,6 +147,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is out of date")
     options = parser.parse_args(argv)
     code = 0
+    if not options.check:
+        draw_pictures()
     for path, renew in PAGES.items():
         current = path.read_text(encoding="utf-8")
         wanted = renew(current)
@@ -154,6 +160,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             path.write_text(wanted, encoding="utf-8")
     return code
+
+
+def draw_pictures() -> None:
+    """Draws the learning curves of every study that has data."""
+    for study in (SCHEDULES, CORRECTIONS, A2C, IMPALA, SB3):
+        if any(found for by_setting in of_study(study).values() for found in by_setting.values()):
+            draw_study(study, picture_of(study), seconds=bool(speeds(study.name)))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
     python -m benchmarks.learning speed schedules            steps per second, in turns; run nothing beside it
     python -m benchmarks.learning table schedules            returns with intervals
     python -m benchmarks.learning draw schedules picture.svg learning curves
+    python -m benchmarks.learning cost                       what PPO's corrections cost; run nothing beside it
     python -m benchmarks.learning record                     what the presets reached, beside the presets
 
 A study that is stopped goes on where it was: a run is one line in benchmarks/results/learning/STUDY/TASK.jsonl, and is
@@ -88,10 +89,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.learning", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb in ("list", "record", "run", "speed", "table", "draw", "one", "pace"):
+    for verb in ("list", "record", "cost", "run", "speed", "table", "draw", "one", "pace"):
         options = verbs.add_parser(verb)
         options.add_argument("--folder", type=Path, default=records.FOLDER, help="where the data files are")
-        if verb in ("list", "record"):
+        if verb in ("list", "record", "cost"):
             continue
         options.add_argument("study", choices=list(STUDIES))
         options.add_argument("--tasks", nargs="+", default=[])
@@ -118,6 +119,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if options.verb == "record":
         write_results(options.folder)
+        return 0
+    if options.verb == "cost":
+        from benchmarks.learning.cost import cost_table, measure
+
+        measure(options.folder)
+        print(cost_table(options.folder))
         return 0
     study = STUDIES[options.study]
     if options.verb == "run":

@@ -41,7 +41,7 @@ def _round(ppo: PPO, params, **changes) -> Rollout:
 def _gradient(ppo: PPO, params, rollout: Rollout, proximal=None) -> dict[str, np.ndarray]:
     tree = ppo.network.unravel(params)
     before = tree if proximal is None else ppo.network.unravel(proximal)
-    samples = ppo.corrected(before, ppo.batch(rollout), jnp.uint32(rollout.version + 1))
+    samples, _ = ppo.corrected(before, ppo.batch(rollout), jnp.uint32(rollout.version + 1))
     gradient = jax.jit(jax.grad(lambda p: ppo.loss(p, samples, ppo.ent_coef)[0]))(tree)
     return {name: np.asarray(part) for name, part in gradient.items()}
 
@@ -78,7 +78,7 @@ def test_targets_are_those_of_a_plain_computation(correction):
     ppo = _ppo(correction, gamma=0.9, gae_lambda=0.8)
     behaviour, params = _moved(ppo, 0.5, 5), _moved(ppo, 0.5, 6)
     rollout = _round(ppo, behaviour)
-    found = ppo.corrected(ppo.network.unravel(params), ppo.batch(rollout), jnp.uint32(rollout.version + 1))
+    found, age = ppo.corrected(ppo.network.unravel(params), ppo.batch(rollout), jnp.uint32(rollout.version + 1))
     tree = {name: np.asarray(part, np.float64) for name, part in ppo.network.unravel(params).items()}
     obs = rollout.obs.astype(np.float64)
     logits = obs[:-1] @ tree["actor0.weights"] + tree["actor0.bias"]
@@ -104,7 +104,10 @@ def test_targets_are_those_of_a_plain_computation(correction):
     assert rollout.terminated.any()
     assert rollout.truncated.any()
     close = functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5)
-    close(found.proximal, now.reshape(-1))
+    close(found.log_probs, now.reshape(-1))
+    close(found.importance, np.minimum(2.0, ratios).reshape(-1))
+    assert ratios.max() > 2.0
+    close(age, np.abs(ratios - 1).mean())
     close(found.advantages, advantages.reshape(-1))
     close(found.returns, returns.reshape(-1))
     close(found.values, values[:-1].reshape(-1))

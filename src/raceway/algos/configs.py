@@ -80,12 +80,11 @@ class PPOConfig:
     clip_range_vf: float | None = None
     """How far values may move from the rollout's before the larger of both errors counts; None: as far as they want."""
     correction: Literal["none", "decoupled", "recomputed", "vtrace"] = "vtrace"
-    """For rounds of an older policy. decoupled: clip around the policy at the start of the update, and weight rows by
-    their age. recomputed: new values and advantages, too. vtrace: and truncated ratios in those. none: nothing."""
+    """For older rounds. decoupled: clip around the newest policy. recomputed: new advantages too. vtrace: V-trace."""
     rho_bar: float = 2.0
-    """correction: weights of older rows above it count as it."""
+    """Importance weights of older rows above it count as it."""
     c_bar: float = 1.0
-    """correction="vtrace": ratios above it count as it in the advantages."""
+    """correction="vtrace": ratios above it count as it in advantages and value targets."""
     normalize_advantage: bool = True
     """Advantages to mean 0 and standard deviation 1 within each minibatch."""
     ent_coef: float = 0.0

@@ -48,7 +48,7 @@ class PPO(Algorithm):
         self, state: State, batch: Batch, progress: Array, seed: Array, round_: Array, ent_coef: Array
     ) -> tuple[State, dict[str, Array]]:
         """n_epochs times over the round's rows, shuffled, in minibatches."""
-        samples = self.corrected(self.network.unravel(state.params), batch, round_)
+        samples, age = self.corrected(self.network.unravel(state.params), batch, round_)
         pick, indices = self._minibatches(samples, seed, round_)
         rate = self.scheduled_rate(state, progress)
 
@@ -62,7 +62,7 @@ class PPO(Algorithm):
             "learning_rate": rates,
             "applied": applied,
         }
-        metrics["ratio_first"] = metrics.pop("ratio_distance")[0]
+        metrics["ratio_first"] = metrics.pop("ratio_distance")[0] + age
         metrics["explained_variance"] = explained_variance(samples.values, samples.returns, samples.weights)
         return State(end.params, end.optimizer, end.rate), metrics
 
@@ -70,34 +70,40 @@ class PPO(Algorithm):
         """The rows of a round, advantages and returns with them, from the values that it was collected with."""
         return samples_of(batch, self.network, self.config.gamma, self.config.gae_lambda)
 
-    def corrected(self, params: Any, batch: Batch, round_: Array) -> Samples:
-        """The same if `params` collected the round; if they are newer, as they see it."""
+    def corrected(self, params: Any, batch: Batch, round_: Array) -> tuple[Samples, Array]:
+        """The same if `params` collected the round; if they are newer, as they see it. And E|π / π_behaviour - 1|."""
         batch = jax.tree.map(jnp.asarray, batch)
         samples = self.samples(batch)
         if self.config.correction == "none":
-            return samples
-        fresh = _Targets(samples.log_probs, samples.advantages, samples.returns, samples.values)
+            return samples, jnp.zeros(())
+        ones = jnp.ones_like(samples.log_probs)
+        fresh = _Targets(samples.log_probs, ones, samples.advantages, samples.returns, samples.values)
         # As many updates as rounds were learnt from. At lag 0 there is nothing to correct, and nothing is computed.
         is_old = jnp.asarray(batch.version, jnp.int32) < jnp.asarray(round_, jnp.int32)
-        return samples._replace(
-            **jax.lax.cond(is_old, lambda: self._corrected(params, batch, fresh), lambda: fresh)._asdict()
+        targets, age = jax.lax.cond(
+            is_old, lambda: self._corrected(params, batch, fresh), lambda: (fresh, jnp.zeros(()))
         )
+        return samples._replace(**targets._asdict()), age
 
-    def _corrected(self, params: Any, batch: Batch, fresh: _Targets) -> _Targets:
-        """What rows of an older policy are to be learnt from with, seen from `params`."""
+    def _corrected(self, params: Any, batch: Batch, fresh: _Targets) -> tuple[_Targets, Array]:
+        """What to learn from rows of an older policy, seen from `params`; and how far that policy is from theirs."""
         config = self.config
         seen = jax.lax.stop_gradient(review(self.network, self.distribution, params, batch))
-        proximal = seen.log_probs.reshape(-1)
+        ratios = jnp.exp(seen.log_ratios.reshape(-1))
+        valid = None if batch.valid is None else batch.valid.astype(jnp.float32).reshape(-1)
+        age = weighted_mean(jnp.abs(ratios - 1), valid)
+        fresh = fresh._replace(log_probs=seen.log_probs.reshape(-1), importance=jnp.minimum(ratios, config.rho_bar))
         if config.correction == "decoupled":
-            return fresh._replace(proximal=proximal)
+            return fresh, age
         log_ratios = seen.log_ratios if config.correction == "vtrace" else jnp.zeros_like(seen.log_ratios)
         ends = batch.final_values, batch.terminated, batch.truncated
         limits = config.c_bar, config.c_bar
         traced = vtrace(log_ratios, batch.rewards, seen.values, *ends, config.gamma, *limits, config.gae_lambda)
-        return _Targets(proximal, *(x.reshape(-1) for x in (traced.advantages, traced.targets, seen.values[:-1])))
+        advantages, returns, values = (x.reshape(-1) for x in (traced.advantages, traced.targets, seen.values[:-1]))
+        return fresh._replace(advantages=advantages, returns=returns, values=values), age
 
     def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
-        return self.loss(params, self.corrected(params, batch, batch.version + 1), ent_coef)[0]
+        return self.loss(params, self.corrected(params, batch, batch.version + 1)[0], ent_coef)[0]
 
     def _minibatches(self, samples: Samples, seed: Array, round_: Array) -> tuple[Callable[[Array], Samples], Array]:
         """How to pick a minibatch, and the indices to pick each by, [M, B]. With memory they are of environments."""
@@ -125,12 +131,12 @@ class PPO(Algorithm):
     def loss(self, params: Any, samples: Samples, ent_coef: Array | float) -> tuple[Array, Array]:
         """-E[min(ρA, clip(ρ, 1 ± ε)A)] + c₁E[(V - R)²] - c₂E[H], with ρ = π(a|s) / π_behaviour(a|s); and METRICS.
 
-        Corrected, ρ = π / π_proximal, and every row of the first term counts min(ρ̄, π_proximal / π_behaviour) times.
+        Corrected, ρ = π / π_proximal, and every row of the first term counts min(ρ̄, π_proximal / π_behaviour) times:
+        `importance`.
         """
         config = self.config
         inputs, values = self._apply(params, samples)
-        proximal = samples.log_probs if samples.proximal is None else samples.proximal
-        log_ratio = self.distribution.log_prob(inputs, samples.actions) - proximal
+        log_ratio = self.distribution.log_prob(inputs, samples.actions) - samples.log_probs
         if samples.weights is not None:
             log_ratio = jnp.where(samples.weights > 0, log_ratio, 0.0)  # 0 * inf would not be 0
         ratio = jnp.exp(log_ratio)
@@ -138,15 +144,15 @@ class PPO(Algorithm):
         if config.normalize_advantage:
             advantages = standardised(advantages, samples.weights)
         clipped = jnp.clip(ratio, 1 - config.clip_range, 1 + config.clip_range)
-        age = self._age(samples)
-        weight = jnp.minimum(jnp.exp(age), config.rho_bar)
+        gain = jnp.minimum(ratio * advantages, clipped * advantages)
+        distance = jnp.abs(ratio - 1)
         terms = (
-            -jnp.minimum(ratio * advantages, clipped * advantages) * weight,
+            -gain if samples.importance is None else -gain * samples.importance,
             self._value_error(values, samples),
             self.distribution.entropy(inputs),
             (ratio - 1) - log_ratio,  # Schulman's estimate of the divergence: unbiased, never negative
-            (jnp.abs(ratio - 1) > config.clip_range).astype(jnp.float32),
-            jnp.abs(jnp.exp(log_ratio + age) - 1),
+            (distance > config.clip_range).astype(jnp.float32),
+            distance,
         )
         means = weighted_mean(jnp.stack(terms, axis=-1), samples.weights)
         policy_loss, value_loss, entropy = means[0], means[1], means[2]
@@ -160,13 +166,6 @@ class PPO(Algorithm):
         else:
             inputs, values = self.network.apply(params, samples.obs)
         return (inputs if samples.mask is None else self.distribution.masked(inputs, samples.mask > 0)), values
-
-    def _age(self, samples: Samples) -> Array | float:
-        """ln(π_proximal / π_behaviour): how far the rows are from the policy that the round's updates begin with."""
-        if samples.proximal is None:
-            return 0.0
-        log_ratio = samples.proximal - samples.log_probs
-        return log_ratio if samples.weights is None else jnp.where(samples.weights > 0, log_ratio, 0.0)
 
     def _value_error(self, values: Array, samples: Samples) -> Array:
         error = jnp.square(values - samples.returns)
@@ -189,7 +188,8 @@ class PPO(Algorithm):
 class _Targets(NamedTuple):
     """What a correction changes of the samples."""
 
-    proximal: Array
+    log_probs: Array
+    importance: Array
     advantages: Array
     returns: Array
     values: Array

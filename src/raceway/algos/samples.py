@@ -19,14 +19,15 @@ class Samples(NamedTuple):
     obs: Rows
     actions: Array
     log_probs: Array
+    """Of the actions, under the policy to clip around: the one that collected them, unless they are corrected."""
     advantages: Array
     returns: Array
     values: Array
     mask: Array | None
     weights: Array | None
     """1 where the row is a transition, 0 elsewhere; None: all are."""
-    proximal: Array | None = None
-    """The actions' log-probabilities under the policy to clip around; None: that of `log_probs`."""
+    importance: Array | None = None
+    """How much each row counts in the policy's loss; None: 1."""
     memory: Array | None = None
     """[N, H] what a recurrent network remembered of each environment when the rows' time began. With it the rows are in
     order: first the N environments' first step, then their second, ..."""

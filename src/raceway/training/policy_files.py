@@ -164,7 +164,8 @@ class Best:
     @property
     def score(self) -> float | None:
         """The mean return of the one that is kept; None if there is none."""
-        return _told(self._file.directory / POLICY_FACTS, lambda facts: float(facts["evaluation"]["return"]))
+        found = self.evaluation
+        return None if found is None else found["return"]
 
     def offer(self, weights: Weights, evaluation: Evaluation) -> None:
         """Keeps it, if no earlier one was better: of equals, the newer has learnt longer.
