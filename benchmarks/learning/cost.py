@@ -19,12 +19,7 @@ from raceway.algos.configs import PPOConfig
 from raceway.algos.ppo import PPO
 from raceway.algos.rollout import Rollout
 
-CORRECTIONS: tuple[Literal["none", "decoupled", "recomputed", "vtrace"], ...] = (
-    "none",
-    "decoupled",
-    "recomputed",
-    "vtrace",
-)
+CORRECTIONS: tuple[Literal["none", "decoupled", "vtrace"], ...] = ("none", "decoupled", "vtrace")
 TURNS = 31
 _OBS, _ACTIONS, _ENVS = 17, 6, 8
 

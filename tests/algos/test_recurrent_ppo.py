@@ -96,7 +96,7 @@ def test_a_minibatch_is_whole_environments_in_their_order():
             np.testing.assert_array_equal(mine.reshape(T, 2, -1)[:, place], all_.reshape(T, N, -1)[:, env])
 
 
-@pytest.mark.parametrize("correction", ["decoupled", "recomputed", "vtrace"])
+@pytest.mark.parametrize("correction", ["decoupled", "vtrace"])
 def test_a_correction_that_finds_nothing_to_correct_changes_nothing(correction):
     """Seen from the policy that collected the round, memory and all."""
     one, other = (_ppo(correction=each, n_epochs=3) for each in ("none", correction))

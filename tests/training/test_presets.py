@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
+import gymnasium
 import pytest
 
 import raceway
@@ -14,23 +15,59 @@ from raceway.training.resolve import resolve
 PROMISED = [
     "CartPole-v1",
     "Acrobot-v1",
+    "MountainCar-v0",
     "MountainCarContinuous-v0",
     "Pendulum-v1",
-    "Hopper-v5",
     "HalfCheetah-v5",
+    "Hopper-v5",
     "Walker2d-v5",
+    "Swimmer-v5",
+    "Reacher-v5",
+    "Pusher-v5",
+    "InvertedPendulum-v5",
+    "InvertedDoublePendulum-v5",
     "Ant-v5",
     "Humanoid-v5",
+    "HumanoidStandup-v5",
+    "LunarLander-v3",
+    "LunarLanderContinuous-v3",
+    "BipedalWalker-v3",
 ]
+AT_LEAST = {
+    "HalfCheetah-v5": 4000,
+    "Hopper-v5": 2800,
+    "Walker2d-v5": 3800,
+    "Ant-v5": 3500,
+    "Humanoid-v5": 4500,
+    "Swimmer-v5": 200,
+    "Reacher-v5": -6,
+    "Pusher-v5": -35,
+    "InvertedPendulum-v5": 1000,
+    "InvertedDoublePendulum-v5": 9000,
+    "LunarLander-v3": 240,
+}
+"""Returns that the final policies of PPO's presets reach, in the mean over seeds."""
 
 
 def test_the_tasks_that_people_meet_first_have_one() -> None:
     assert {(env, "ppo") for env in PROMISED} <= {(preset.env, preset.algo) for preset in presets()}
 
 
+def test_every_preset_is_measured() -> None:
+    assert [f"{preset.env} {preset.algo}" for preset in presets() if preset.result is None] == []
+
+
+@pytest.mark.parametrize("env", AT_LEAST)
+def test_it_reaches_what_it_is_there_for(env: str) -> None:
+    preset = preset_for(env, "ppo")
+    assert preset is not None
+    assert preset.result is not None
+    assert preset.result.evaluation >= AT_LEAST[env]
+
+
 @pytest.mark.parametrize("preset", presets(), ids=lambda preset: f"{preset.env} {preset.algo}")
 def test_its_settings_go_together(preset: Preset) -> None:
-    assert preset.env in raceway.list_envs()
+    assert preset.env in raceway.list_envs() or preset.env in gymnasium.registry
     config = resolve(preset.env, algo=preset.algo)
     assert config.total_steps == preset.settings["total_steps"]
     given = preset.settings[preset.algo]

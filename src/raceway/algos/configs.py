@@ -79,12 +79,12 @@ class PPOConfig:
     """How far the probability ratio may leave 1 before its gradient is cut."""
     clip_range_vf: float | None = None
     """How far values may move from the rollout's before the larger of both errors counts; None: as far as they want."""
-    correction: Literal["none", "decoupled", "recomputed", "vtrace"] = "vtrace"
-    """For older rounds. decoupled: clip around the newest policy. recomputed: new advantages too. vtrace: V-trace."""
+    correction: Literal["none", "decoupled", "vtrace"] = "vtrace"
+    """For older rounds. decoupled: clip around the newest policy. vtrace: compute its values and advantages, too."""
     rho_bar: float = 2.0
     """Importance weights of older rows above it count as it."""
-    c_bar: float = 1.0
-    """correction="vtrace": ratios above it count as it in advantages and value targets."""
+    c_bar: float = 0.8
+    """correction="vtrace": the rewards after an action count less if its ratio is below this. 0: never less."""
     normalize_advantage: bool = True
     """Advantages to mean 0 and standard deviation 1 within each minibatch."""
     ent_coef: float = 0.0
@@ -108,8 +108,8 @@ class PPOConfig:
         _check_ranges(self)
         for name in ("clip_range", "desired_kl"):
             require(self, name, lambda x: x > 0, "above 0", type(self).__dict__[name])
-        for name in ("rho_bar", "c_bar"):
-            require(self, name, lambda x: x >= 1, "1 or more", type(self).__dict__[name])
+        require(self, "rho_bar", lambda x: x >= 1, "1 or more", type(self).__dict__["rho_bar"])
+        require(self, "c_bar", lambda x: 0 <= x <= 1, "from 0 to 1", type(self).__dict__["c_bar"])
         for name in ("clip_range_vf", "target_kl"):
             require(self, name, lambda x: x is None or x > 0, "above 0, or None", None)
         if self.normalize_advantage and self.batch_size < 2:
@@ -118,7 +118,7 @@ class PPOConfig:
                 "more, or normalize_advantage=False."
             )
         _require_one_of(self, "lr_schedule", "constant", "linear", "adaptive_kl")
-        _require_one_of(self, "correction", "none", "decoupled", "recomputed", "vtrace")
+        _require_one_of(self, "correction", "none", "decoupled", "vtrace")
 
     def check_num_envs(self, num_envs: int, *, recurrent: bool = False) -> None:
         """Raises if a round of so many environments cannot be split into minibatches, whole ones if `recurrent`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -95,10 +96,11 @@ class PPO(Algorithm):
         fresh = fresh._replace(log_probs=seen.log_probs.reshape(-1), importance=jnp.minimum(ratios, config.rho_bar))
         if config.correction == "decoupled":
             return fresh, age
-        log_ratios = seen.log_ratios if config.correction == "vtrace" else jnp.zeros_like(seen.log_ratios)
+        # min(1, ρ / c̄): V-trace's own truncation, c̄ = 1, would shorten the horizon even for actions that are about as
+        # likely as before.
+        log_ratios = seen.log_ratios - math.log(config.c_bar) if config.c_bar else jnp.zeros_like(seen.log_ratios)
         ends = batch.final_values, batch.terminated, batch.truncated
-        limits = config.c_bar, config.c_bar
-        traced = vtrace(log_ratios, batch.rewards, seen.values, *ends, config.gamma, *limits, config.gae_lambda)
+        traced = vtrace(log_ratios, batch.rewards, seen.values, *ends, config.gamma, 1.0, 1.0, config.gae_lambda)
         advantages, returns, values = (x.reshape(-1) for x in (traced.advantages, traced.targets, seen.values[:-1]))
         return fresh._replace(advantages=advantages, returns=returns, values=values), age
 

@@ -21,6 +21,23 @@ def _mujoco(total_steps: int, *, num_envs: int = 8, network: Mapping[str, Any] |
     }
 
 
+_LANDER: Mapping[str, Any] = {
+    "total_steps": 1_000_000,
+    "num_envs": 16,
+    "ppo": {
+        "n_steps": 128,
+        "batch_size": 128,
+        "n_epochs": 8,
+        "learning_rate": 5e-4,
+        "lr_schedule": "linear",
+        "gamma": 0.995,
+        "gae_lambda": 0.98,
+        "ent_coef": 0.01,
+        "normalize_observations": True,
+        "normalize_rewards": True,
+    },
+}
+
 SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("CartPole-v1", "ppo"): {
         "total_steps": 150_000,
@@ -43,6 +60,18 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
             "batch_size": 64,
             "n_epochs": 4,
             "gae_lambda": 0.94,
+            "normalize_observations": True,
+            "normalize_rewards": True,
+        },
+    },
+    ("MountainCar-v0", "ppo"): {
+        "total_steps": 500_000,
+        "num_envs": 16,
+        "ppo": {
+            "n_steps": 16,
+            "batch_size": 256,
+            "n_epochs": 4,
+            "gae_lambda": 0.98,
             "normalize_observations": True,
             "normalize_rewards": True,
         },
@@ -82,7 +111,7 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         ent_coef=0.002,
     ),
     ("Walker2d-v5", "ppo"): _mujoco(1_000_000, gamma=0.99, gae_lambda=0.95),
-    # Rewards count for thousands of steps: the truncated ratios of V-trace would cut them off.
+    # Rewards count for thousands of steps, so no ratio may cut them off.
     ("Swimmer-v5", "ppo"): _mujoco(
         500_000,
         n_steps=256,
@@ -90,7 +119,7 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         gae_lambda=0.98,
         clip_range=0.2,
         learning_rate=3e-4,
-        correction="recomputed",
+        c_bar=0.0,
     ),
     ("Reacher-v5", "ppo"): _mujoco(500_000, n_steps=128, gamma=0.95, clip_range=0.2, learning_rate=3e-4),
     ("Pusher-v5", "ppo"): _mujoco(500_000, n_steps=128, gamma=0.95, clip_range=0.2, learning_rate=3e-4),
@@ -124,21 +153,25 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         max_grad_norm=2.0,
         network={"hidden": (256, 256), "log_std_init": -1.0},
     ),
-    ("LunarLander-v3", "ppo"): {
-        "total_steps": 1_000_000,
+    ("HumanoidStandup-v5", "ppo"): _mujoco(
+        2_000_000, num_envs=16, n_steps=128, batch_size=256, network={"hidden": (256, 256), "log_std_init": -1.0}
+    ),
+    ("LunarLander-v3", "ppo"): _LANDER,
+    ("LunarLanderContinuous-v3", "ppo"): _LANDER,
+    ("BipedalWalker-v3", "ppo"): {
+        "total_steps": 2_000_000,
         "num_envs": 16,
         "ppo": {
             "n_steps": 128,
             "batch_size": 128,
             "n_epochs": 8,
-            "learning_rate": 5e-4,
             "lr_schedule": "linear",
-            "gamma": 0.995,
-            "gae_lambda": 0.98,
-            "ent_coef": 0.01,
+            "gamma": 0.99,
+            "gae_lambda": 0.95,
             "normalize_observations": True,
             "normalize_rewards": True,
         },
+        "network": {"log_std_init": -0.5},
     },
     ("CartPole-v1", "a2c"): {
         "total_steps": 300_000,
