@@ -11,7 +11,7 @@ from benchmarks.learning import records
 from benchmarks.learning.records import Record
 from benchmarks.learning.study import Study
 from raceway.report.curves import Axis, Curve
-from raceway.report.plots import drawn
+from raceway.report.plots import draw_to_files
 from raceway.report.statistics import interquartile_mean, interval
 
 
@@ -28,7 +28,7 @@ def draw_study(study: Study, path: Path, *, seconds: bool = False, folder: Path 
             by_axis["steps"].append(_curve(task, setting, found, 1.0))
             if task in rates:
                 by_axis["seconds"].append(_curve(task, setting, found, float(np.median(rates[task][setting]))))
-    drawn(by_axis, files=[path])
+    draw_to_files(by_axis, files=[path])
 
 
 def _curve(task: str, label: str, found: Sequence[Record], per_x: float) -> Curve:

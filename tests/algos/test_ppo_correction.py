@@ -80,7 +80,7 @@ def test_targets_are_those_of_a_plain_computation(correction, c_bar):
     ppo = _ppo(correction, gamma=0.9, gae_lambda=0.8, c_bar=c_bar)
     behaviour, params = _moved(ppo, 0.5, 5), _moved(ppo, 0.5, 6)
     rollout = _round(ppo, behaviour)
-    found, age = ppo.corrected(ppo.network.unravel(params), ppo.batch(rollout), jnp.uint32(rollout.version + 1))
+    found, shift = ppo.corrected(ppo.network.unravel(params), ppo.batch(rollout), jnp.uint32(rollout.version + 1))
     tree = {name: np.asarray(part, np.float64) for name, part in ppo.network.unravel(params).items()}
     obs = rollout.obs.astype(np.float64)
     logits = obs[:-1] @ tree["actor0.weights"] + tree["actor0.bias"]
@@ -109,7 +109,7 @@ def test_targets_are_those_of_a_plain_computation(correction, c_bar):
     close(found.log_probs, now.reshape(-1))
     close(found.importance, np.minimum(2.0, ratios).reshape(-1))
     assert ratios.max() > 2.0
-    close(age, np.abs(ratios - 1).mean())
+    close(shift, np.abs(ratios - 1).mean())
     close(found.advantages, advantages.reshape(-1))
     close(found.returns, returns.reshape(-1))
     close(found.values, values[:-1].reshape(-1))
@@ -133,11 +133,11 @@ def test_the_gradient_is_the_papers():
     rows = np.arange(T * N)
     pi, pi_proximal, pi_behaviour = (probabilities(flat) for flat in (params, proximal, behaviour))
     ratio = pi[rows, actions] / pi_proximal[rows, actions]
-    age = pi_proximal[rows, actions] / pi_behaviour[rows, actions]
+    weight = pi_proximal[rows, actions] / pi_behaviour[rows, actions]
     advantages = np.asarray(ppo.samples(ppo.batch(rollout)).advantages, np.float64)
     cut = np.where(advantages > 0, ratio > 1 + CLIP, ratio < 1 - CLIP)
     assert 0 < cut.sum() < T * N
-    slope = -np.minimum(age, 2.0) * ratio * advantages * ~cut
+    slope = -np.minimum(weight, 2.0) * ratio * advantages * ~cut
     by_logits = slope[:, None] * (np.eye(3)[actions] - pi)
     np.testing.assert_allclose(found["actor0.weights"], x.T @ by_logits / (T * N), rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found["actor0.bias"], by_logits.mean(axis=0), rtol=1e-3, atol=1e-5)
@@ -153,7 +153,7 @@ def test_clipping_is_around_the_policy_that_the_updates_begin_with():
         {name: np.asarray(part) for name, part in ppo.update(state, rollout, 0.0, 1, rollout.version + 1)[1].items()}
         for ppo in (plain, decoupled)
     )
-    assert before["clip_fraction"][0] > 0.5  # most rows are cut before anything was learnt from them
+    assert before["clip_fraction"][0] > 0.5  # most rows are beyond the clip before anything was learnt from them
     assert after["clip_fraction"][0] == 0
     assert abs(after["approx_kl"][0]) < 1e-6
     assert after["clip_fraction"][-1] > 0  # but the round's own updates are held back

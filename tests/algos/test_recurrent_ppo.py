@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from raceway.algos.configs import NetworkConfig, PPOConfig
 from raceway.algos.ppo import PPO
-from raceway.algos.review import review
+from raceway.algos.reevaluation import reevaluate
 from raceway.algos.rollout import Rollout
 from raceway.algos.samples import by_environment, in_order
 from tests.algos.rollouts import drawn_rollout, random_rollout
@@ -103,7 +103,7 @@ def test_a_correction_that_finds_nothing_to_correct_changes_nothing(correction):
     state = one.init(1)
     rollout = _drawn(one, state.params)
     params, batch = one.network.unravel(state.params), one.batch(rollout)
-    seen = review(one.network, one.distribution, params, batch)
+    seen = reevaluate(one.network, one.distribution, params, batch)
     np.testing.assert_allclose(seen.log_ratios, 0, atol=1e-5)
     rollout = replace(rollout, values=np.array(seen.values))
     (plain, _), (corrected, _) = (ppo.update(state, rollout, 0.0, 1, rollout.version + 1) for ppo in (one, other))

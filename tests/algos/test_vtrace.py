@@ -1,4 +1,3 @@
-import functools
 from typing import Any
 
 import jax
@@ -10,6 +9,11 @@ from raceway.algos.returns import generalized_advantages
 from raceway.algos.vtrace import Traced, vtrace
 
 _compiled = jax.jit(vtrace)
+
+
+def _traced(log_ratios: np.ndarray, *rest: Any, rho_bar: float, c_bar: float) -> Traced:
+    ratios = np.exp(log_ratios)
+    return _compiled(np.minimum(ratios, rho_bar), np.minimum(ratios, c_bar), *rest)
 
 
 def papers_targets(ratios: np.ndarray, *rest: Any) -> np.ndarray:
@@ -56,29 +60,28 @@ def _random_round(num_steps: int, seed: int):
 def test_targets_and_advantages_are_the_papers(num_steps, gamma, rho_bar, c_bar, seed):
     log_ratios, *rest = _random_round(num_steps, seed)
     ratios = np.exp(log_ratios.astype(np.float64))
-    found = _compiled(log_ratios, *rest, gamma, rho_bar, c_bar)
+    found = _traced(log_ratios, *rest, gamma, rho_bar=rho_bar, c_bar=c_bar)
     targets = papers_targets(ratios, *rest, gamma, rho_bar, c_bar)
     np.testing.assert_allclose(found.targets, targets, rtol=1e-4, atol=1e-4)
     advantages = papers_advantages(targets, ratios, *rest, gamma, rho_bar)
-    np.testing.assert_allclose(found.weights * found.advantages, advantages, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.minimum(ratios, rho_bar) * found.advantages, advantages, rtol=1e-4, atol=1e-4)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 2**32 - 1))
 def test_of_the_policys_own_steps_it_makes_generalised_advantages(gamma, lambda_, seed):
     log_ratios, *rest = _random_round(9, seed)
-    found = _compiled(np.zeros_like(log_ratios), *rest, gamma, 1.0, 1.0, lambda_)
+    found = _compiled(np.ones_like(log_ratios), np.ones_like(log_ratios), *rest, gamma, lambda_)
     rewards, values, final_values, terminated, truncated = rest
     advantages = generalized_advantages(rewards, values, final_values, terminated, truncated, gamma, lambda_)
     np.testing.assert_allclose(found.advantages, advantages, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(found.targets, values[:-1] + advantages, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(found.weights, 1)
 
 
 def test_of_the_policys_own_steps_it_makes_whole_returns():
     """With ratios of 1: R = A + V of generalised advantages with λ = 1, bootstrapped at the round's end."""
     _, rewards, values, final_values, terminated, truncated = _random_round(9, 5)
-    one = np.zeros_like(rewards)
-    found = _compiled(one, rewards, values, final_values, terminated, truncated, 0.9, 1.0, 1.0)
+    one = np.ones_like(rewards)
+    found = _compiled(one, one, rewards, values, final_values, terminated, truncated, 0.9)
     advantages = generalized_advantages(rewards, values, final_values, terminated, truncated, 0.9, 1.0)
     np.testing.assert_allclose(found.targets, values[:-1] + advantages, atol=1e-5)
     np.testing.assert_allclose(found.advantages, advantages, atol=1e-5)
@@ -97,19 +100,17 @@ def test_by_hand():
     columns = [np.repeat(np.array(x, np.float32)[:, None], 3, axis=1) for x in ([0.5, 3], [1, 2], [4, 8, 12])]
     ratios, rewards, values = columns
     final_values = np.where(ends[1], 20, 0).astype(np.float32)
-    found = _compiled(np.log(ratios), rewards, values, final_values, *ends, 0.5, 1.0, 0.5)
+    found = _traced(np.log(ratios), rewards, values, final_values, *ends, 0.5, rho_bar=1.0, c_bar=0.5)
     np.testing.assert_allclose(found.targets, [[4.5, 2.5, 7.5], [8.0, 8.0, 8.0]], atol=1e-5)
-    np.testing.assert_allclose(found.weights * found.advantages, [[0.5, -1.5, 3.5], [0.0, 0.0, 0.0]], atol=1e-5)
+    np.testing.assert_allclose(np.minimum(ratios, 1) * found.advantages, [[0.5, -1.5, 3.5], [0.0, 0.0, 0.0]], atol=1e-5)
 
 
 def test_no_gradient_flows_through_it():
-    arrays = _random_round(4, 1)
+    log_ratios, rewards, values, final_values, terminated, truncated = _random_round(4, 1)
 
-    def total(log_ratios, values):
-        traced: Traced = functools.partial(vtrace, gamma=0.9, rho_bar=1.0, c_bar=1.0)(
-            log_ratios, arrays[1], values, *arrays[3:]
-        )
+    def total(ratios, values):
+        traced: Traced = vtrace(ratios, ratios, rewards, values, final_values, terminated, truncated, 0.9)
         return traced.targets.sum() + traced.advantages.sum()
 
-    for gradient in jax.grad(total, argnums=(0, 1))(arrays[0], arrays[2]):
+    for gradient in jax.grad(total, argnums=(0, 1))(log_ratios, values):
         np.testing.assert_array_equal(gradient, 0)

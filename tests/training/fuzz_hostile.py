@@ -165,7 +165,7 @@ def _writers(path: Path) -> list[Callable[[], Any]]:
         log,
         append,
         lambda: cut(folder.chain, 3),
-        lambda: rewind(folder, None),
+        lambda: rewind(folder, None, 128),
         lambda: write_json(folder.outcome, {}),
         lambda: PolicyFile(folder.final, space, space).write(weights),
         lambda: Best(PolicyFile(folder.best, space, space)).offer(weights, evaluation),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,7 @@ import pytest
 import raceway
 from raceway.errors import RunFolderError
 from raceway.report.metrics import read_rows
-from raceway.training.evaluation import Evaluation
-from raceway.training.evaluation_log import append_evaluation, read_evaluations
+from raceway.training.evaluation_log import append_evaluation, forget_evaluations, read_evaluations
 from raceway.training.outcome import Run
 from raceway.training.reporter import Reporter
 
@@ -44,8 +44,8 @@ def _check_agreement(run: Run) -> None:
     (row,) = raceway.compare(run).rows
     assert row.best_evaluation is not None
     assert row.best_evaluation.value == run.best_return
-    logged = {each.steps: each.mean for each in read_evaluations(run.directory / "evaluations.jsonl")}
-    assert logged.items() <= found.items()
+    logged = read_evaluations(run.directory / "evaluations.jsonl")
+    assert {steps: row["evaluation/return"] for steps, row in logged.items()} == found
 
 
 def test_metrics_outcome_and_comparison_agree(tmp_path: Path) -> None:
@@ -71,31 +71,71 @@ def test_evaluations_that_the_reporter_never_heard_of_are_logged(
 def test_a_policy_that_was_kept_without_a_line_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The evaluator was killed in between."""
     monkeypatch.setattr(Reporter, "_tell_evaluations", lambda self, evaluations: None)
-    monkeypatch.setattr("raceway.training.ending.read_evaluations", lambda path: [])
+    monkeypatch.setattr("raceway.training.ending.read_evaluations", lambda path: {})
     run = _train(tmp_path, 1, total_steps=20_000)
     found = _evaluations(run)
     assert max(found.values()) == run.best_return
 
 
 def test_a_damaged_log_loses_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaged(path: Path) -> list[Evaluation]:
+    def damaged(path: Path) -> dict[int, dict[str, float]]:
         raise RunFolderError("evaluations.jsonl is damaged")
 
     monkeypatch.setattr("raceway.training.ending.read_evaluations", damaged)
     assert _train(tmp_path, 1).evaluation is not None
 
 
-def test_the_log_is_read_by_policy_and_forgives_its_last_line(tmp_path: Path) -> None:
+def test_the_log_is_in_order_and_torn_lines_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "evaluations.jsonl"
-    assert read_evaluations(path) == []
-    first = Evaluation(1, 128, (1.0, 2.0), (1, 2))
-    for each in (Evaluation(2, 256, (3.0,), (3,)), first, first):
-        append_evaluation(path, each)
-    assert [each.version for each in read_evaluations(path)] == [1, 2]
+    assert read_evaluations(path) == {}
+    for steps, value in ((256, 3.0), (128, 1.0), (128, 2.0)):
+        append_evaluation(path, steps, {"evaluation/return": value})
+    assert list(read_evaluations(path).items()) == [
+        (128, {"evaluation/return": 2.0}),
+        (256, {"evaluation/return": 3.0}),
+    ]
     with path.open("a") as file:
-        file.write('{"version": 3, "ste')
-    assert [each.version for each in read_evaluations(path)] == [1, 2]
-    with path.open("a") as file:
-        file.write("\n")
-    with pytest.raises(RunFolderError, match="a line that is not an evaluation"):
-        read_evaluations(path)
+        file.write('{"step": 384, "evalu')
+    assert list(read_evaluations(path)) == [128, 256]
+    append_evaluation(path, 512, {"evaluation/return": math.nan})
+    found = read_evaluations(path)
+    assert list(found) == [128, 256, 512]
+    assert math.isnan(found[512]["evaluation/return"])
+
+
+@pytest.mark.parametrize("line", ["null", "[]", '{"step": -5}', '{"step": NaN}', '{"step": 1e400}', "{" * 2000, "\0"])
+def test_a_line_that_is_no_evaluation_is_skipped(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "evaluations.jsonl"
+    path.write_text(line + "\n")
+    assert read_evaluations(path) == {}
+
+
+def test_what_comes_after_a_checkpoint_is_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "evaluations.jsonl"
+    forget_evaluations(path, 128)
+    assert not path.exists()
+    for steps in (64, 128, 192):
+        append_evaluation(path, steps, {"evaluation/return": float(steps)})
+    forget_evaluations(path, 128)
+    assert list(read_evaluations(path)) == [64, 128]
+
+
+def test_a_log_that_cannot_be_written_costs_no_evaluation(tmp_path: Path) -> None:
+    class Obstacle(raceway.Callback):
+        def on_round(self, told: Any, control: Any) -> None:
+            (tmp_path / "CartPole-v1" / "1" / "evaluations.jsonl").mkdir(exist_ok=True)
+
+    run = _train(tmp_path, 1, callbacks=[Obstacle()])
+    assert len(_evaluations(run)) > 1
+
+
+@pytest.mark.slow
+def test_they_agree_after_a_kill(tmp_path: Path) -> None:
+    """A run that is stopped and resumed says the same of its evaluations as one that was not."""
+    run = _train(tmp_path, 1, total_steps=20_000, checkpoint={"interval_s": 0.2})
+    (run.directory / "outcome.json").unlink()
+    files = sorted((run.directory / "checkpoints").iterdir())
+    for file in files:
+        if file.stem == files[-1].stem:
+            file.unlink()
+    _check_agreement(raceway.resume(run.directory))

@@ -82,9 +82,9 @@ class PPOConfig:
     correction: Literal["none", "decoupled", "vtrace"] = "vtrace"
     """For older rounds. decoupled: clip around the newest policy. vtrace: compute its values and advantages, too."""
     rho_bar: float = 2.0
-    """Importance weights of older rows above it count as it."""
+    """Upper bound of the importance weights of older rows."""
     c_bar: float = 0.8
-    """correction="vtrace": the rewards after an action count less if its ratio is below this. 0: never less."""
+    """correction="vtrace": rewards after an action count less if its ratio is below this; 0 turns that off."""
     normalize_advantage: bool = True
     """Advantages to mean 0 and standard deviation 1 within each minibatch."""
     ent_coef: float = 0.0

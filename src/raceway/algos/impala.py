@@ -13,8 +13,8 @@ from raceway.algos.configs import ImpalaConfig, NetworkConfig
 from raceway.algos.counted import Array
 from raceway.algos.networks import UserNetwork
 from raceway.algos.optimizers import optimizer_named
+from raceway.algos.reevaluation import reevaluate
 from raceway.algos.returns import explained_variance, weighted_mean
-from raceway.algos.review import review
 from raceway.algos.vtrace import vtrace
 
 METRICS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "ratio_first", "explained_variance")
@@ -57,23 +57,23 @@ class Impala(Algorithm):
         """-E[A ln π(a|s)] + c₁E[(V(s) - v)²] - c₂E[H], with V-trace's advantages A and targets v; and METRICS."""
         config = self.config
         batch = jax.tree.map(jnp.asarray, batch)
-        inputs, log_probs, log_ratios, values = review(self.network, self.distribution, params, batch)
+        inputs, log_probs, log_ratios, values = reevaluate(self.network, self.distribution, params, batch)
         weights = None if batch.valid is None else batch.valid.astype(jnp.float32).reshape(-1)
+        ratios = jnp.exp(log_ratios)
+        rhos = jax.lax.stop_gradient(jnp.minimum(ratios, config.rho_bar))
         traced = vtrace(
-            log_ratios,
+            rhos,
+            jnp.minimum(ratios, config.c_bar),
             batch.rewards,
             values,
             batch.final_values,
             batch.terminated,
             batch.truncated,
             config.gamma,
-            config.rho_bar,
-            config.c_bar,
         )
         targets, values = traced.targets.reshape(-1), values[:-1].reshape(-1)
-        advantages = (traced.weights * traced.advantages).reshape(-1)
-        log_probs, log_ratios = log_probs.reshape(-1), log_ratios.reshape(-1)
-        ratios = jnp.exp(log_ratios)
+        advantages = (rhos * traced.advantages).reshape(-1)
+        log_probs, log_ratios, ratios = (x.reshape(-1) for x in (log_probs, log_ratios, ratios))
         terms = (
             -advantages * log_probs,
             jnp.square(values - targets),

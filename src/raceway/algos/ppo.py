@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,8 +17,8 @@ from raceway.algos.configs import NetworkConfig, PPOConfig
 from raceway.algos.counted import Array
 from raceway.algos.networks import ActorCritic, UserNetwork
 from raceway.algos.optimizers import adam
+from raceway.algos.reevaluation import reevaluate
 from raceway.algos.returns import explained_variance, weighted_mean
-from raceway.algos.review import review
 from raceway.algos.samples import Samples, by_environment, in_order, samples_of, standardised
 from raceway.algos.table import Table
 from raceway.algos.vtrace import vtrace
@@ -49,7 +48,7 @@ class PPO(Algorithm):
         self, state: State, batch: Batch, progress: Array, seed: Array, round_: Array, ent_coef: Array
     ) -> tuple[State, dict[str, Array]]:
         """n_epochs times over the round's rows, shuffled, in minibatches."""
-        samples, age = self.corrected(self.network.unravel(state.params), batch, round_)
+        samples, shift = self.corrected(self.network.unravel(state.params), batch, round_)
         pick, indices = self._minibatches(samples, seed, round_)
         rate = self.scheduled_rate(state, progress)
 
@@ -63,7 +62,7 @@ class PPO(Algorithm):
             "learning_rate": rates,
             "applied": applied,
         }
-        metrics["ratio_first"] = metrics.pop("ratio_distance")[0] + age
+        metrics["ratio_first"] = metrics.pop("ratio_distance")[0] + shift
         metrics["explained_variance"] = explained_variance(samples.values, samples.returns, samples.weights)
         return State(end.params, end.optimizer, end.rate), metrics
 
@@ -72,37 +71,39 @@ class PPO(Algorithm):
         return samples_of(batch, self.network, self.config.gamma, self.config.gae_lambda)
 
     def corrected(self, params: Any, batch: Batch, round_: Array) -> tuple[Samples, Array]:
-        """The same if `params` collected the round; if they are newer, as they see it. And E|π / π_behaviour - 1|."""
+        """Builds the samples of a round, corrected if `params` are newer than the policy that collected it.
+
+        Also returns how far that policy is from theirs: the mean of |π / π_behaviour - 1|.
+        """
         batch = jax.tree.map(jnp.asarray, batch)
         samples = self.samples(batch)
         if self.config.correction == "none":
             return samples, jnp.zeros(())
         ones = jnp.ones_like(samples.log_probs)
-        fresh = _Targets(samples.log_probs, ones, samples.advantages, samples.returns, samples.values)
-        # As many updates as rounds were learnt from. At lag 0 there is nothing to correct, and nothing is computed.
+        as_collected = _Targets(samples.log_probs, ones, samples.advantages, samples.returns, samples.values)
+        # Every round is one update. At lag 0 there is nothing to correct, and nothing is computed.
         is_old = jnp.asarray(batch.version, jnp.int32) < jnp.asarray(round_, jnp.int32)
-        targets, age = jax.lax.cond(
-            is_old, lambda: self._corrected(params, batch, fresh), lambda: (fresh, jnp.zeros(()))
+        targets, shift = jax.lax.cond(
+            is_old, lambda: self._corrected(params, batch, as_collected), lambda: (as_collected, jnp.zeros(()))
         )
-        return samples._replace(**targets._asdict()), age
+        return samples._replace(**targets._asdict()), shift
 
-    def _corrected(self, params: Any, batch: Batch, fresh: _Targets) -> tuple[_Targets, Array]:
-        """What to learn from rows of an older policy, seen from `params`; and how far that policy is from theirs."""
+    def _corrected(self, params: Any, batch: Batch, targets: _Targets) -> tuple[_Targets, Array]:
         config = self.config
-        seen = jax.lax.stop_gradient(review(self.network, self.distribution, params, batch))
-        ratios = jnp.exp(seen.log_ratios.reshape(-1))
+        seen = jax.lax.stop_gradient(reevaluate(self.network, self.distribution, params, batch))
+        ratios = jnp.exp(seen.log_ratios)
         valid = None if batch.valid is None else batch.valid.astype(jnp.float32).reshape(-1)
-        age = weighted_mean(jnp.abs(ratios - 1), valid)
-        fresh = fresh._replace(log_probs=seen.log_probs.reshape(-1), importance=jnp.minimum(ratios, config.rho_bar))
+        shift = weighted_mean(jnp.abs(ratios - 1).reshape(-1), valid)
+        importance = jnp.minimum(ratios, config.rho_bar).reshape(-1)
+        targets = targets._replace(log_probs=seen.log_probs.reshape(-1), importance=importance)
         if config.correction == "decoupled":
-            return fresh, age
-        # min(1, ρ / c̄): V-trace's own truncation, c̄ = 1, would shorten the horizon even for actions that are about as
-        # likely as before.
-        log_ratios = seen.log_ratios - math.log(config.c_bar) if config.c_bar else jnp.zeros_like(seen.log_ratios)
+            return targets, shift
+        # V-trace's truncation, rescaled: steps that are as likely as before count fully.
+        cs = jnp.minimum(ratios, config.c_bar) / config.c_bar if config.c_bar else jnp.ones_like(ratios)
         ends = batch.final_values, batch.terminated, batch.truncated
-        traced = vtrace(log_ratios, batch.rewards, seen.values, *ends, config.gamma, 1.0, 1.0, config.gae_lambda)
+        traced = vtrace(cs, cs, batch.rewards, seen.values, *ends, config.gamma, config.gae_lambda)
         advantages, returns, values = (x.reshape(-1) for x in (traced.advantages, traced.targets, seen.values[:-1]))
-        return fresh._replace(advantages=advantages, returns=returns, values=values), age
+        return targets._replace(advantages=advantages, returns=returns, values=values), shift
 
     def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
         return self.loss(params, self.corrected(params, batch, batch.version + 1)[0], ent_coef)[0]

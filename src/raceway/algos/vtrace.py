@@ -18,38 +18,33 @@ class Traced(NamedTuple):
     """vₜ: what the values are to become."""
     advantages: Array
     """rₜ + γ V(sₜ₊₁) + γλ (vₜ₊₁ - V(sₜ₊₁)) - V(sₜ): how much better the action was than expected."""
-    weights: Array
-    """min(ρ̄, ρₜ): how much the row counts in the policy's gradient."""
 
 
 def vtrace(
-    log_ratios: Array,
+    rhos: Array,
+    cs: Array,
     rewards: Array,
     values: Array,
     final_values: Array,
     terminated: Array,
     truncated: Array,
     gamma: float,
-    rho_bar: float,
-    c_bar: float,
     lambda_: float = 1.0,
 ) -> Traced:
     """vₜ = V(sₜ) + Σₖ (γλ)ᵏ (cₜ ⋯ cₜ₊ₖ₋₁) δₜ₊ₖ over k = 0, 1, ... to the episode's or the round's end, all [T, N].
 
-    δₜ = min(ρ̄, ρₜ) (rₜ + γ V(sₜ₊₁) - V(sₜ)) and cₜ = min(c̄, ρₜ), with ρₜ = π(aₜ|sₜ) / π_behaviour(aₜ|sₜ), whose
-    logarithms are given; values [T+1, N] are of the policy π that learns. After a terminated step nothing follows.
-    After a truncated one the value of its true last observation does, `final_values`. That is the behaviour's value:
-    the observation itself is not kept.
+    δₜ = ρₜ (rₜ + γ V(sₜ₊₁) - V(sₜ)). ρ and c are the importance ratios π(aₜ|sₜ) / π_behaviour(aₜ|sₜ), truncated; values
+    [T+1, N] are those of the policy π that learns. After a terminated step nothing follows. After a truncated one the
+    value of its true last observation does, `final_values`, as the behaviour's critic has it: the observation itself is
+    not kept.
 
     With all ratios 1 the advantages are the generalised ones (Schulman et al. 2015), and vₜ = V(sₜ) + Aₜ.
     """
-    log_ratios, values = jax.lax.stop_gradient((log_ratios, values))
-    ratios = jnp.exp(log_ratios)
-    rhos, cs = jnp.minimum(ratios, rho_bar), jnp.minimum(ratios, c_bar)
+    rhos, cs, values = jax.lax.stop_gradient((rhos, cs, values))
     ended = terminated | truncated
     after_end = jnp.where(terminated, 0.0, final_values)
     errors = rewards + gamma * jnp.where(ended, after_end, values[1:]) - values[:-1]
     discounts = jnp.where(ended, 0.0, gamma * lambda_)
     surplus = discounted_sums(rhos * errors, discounts * cs)  # vₜ - V(sₜ) = ρₜδₜ + γλ cₜ (vₜ₊₁ - V(sₜ₊₁))
     following = jnp.concatenate([surplus[1:], jnp.zeros_like(surplus[:1])])
-    return Traced(values[:-1] + surplus, errors + discounts * following, rhos)
+    return Traced(values[:-1] + surplus, errors + discounts * following)

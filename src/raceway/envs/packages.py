@@ -15,7 +15,7 @@ from raceway.messages import printable
 
 _PACKAGES = {
     "ale_py": "ale-py",
-    "Box2D": 'swig "gymnasium[box2d]"',
+    "Box2D": '"gymnasium[box2d]"',
     "cv2": "opencv-python",
     "flax": "flax",
     "moviepy": "moviepy",

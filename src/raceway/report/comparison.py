@@ -14,14 +14,13 @@ import numpy as np
 from raceway.errors import SettingError
 from raceway.names import did_you_mean
 from raceway.report.groups import Group, group_runs
+from raceway.report.metrics import EVALUATION, RETURN
 from raceway.report.runs import LoggedRun, RunsLike
 from raceway.report.statistics import Estimate, centre_name, estimate, interval_name
 from raceway.report.words import count, number
 
 _WIDTH = 100
 _LEAST_LABEL = 12
-RETURN = "episode/return"
-EVALUATION = "evaluation/return"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,9 @@ from raceway.errors import MissingPackageError, RunFolderError
 from raceway.files import open_to_append, opened_folder, read_lines
 from raceway.messages import quoted
 
-_STEPS_END = 2**63
+RETURN = "episode/return"
+EVALUATION = "evaluation/return"
+STEPS_END = 2**63
 _MOST_ROWS = 10**6
 """Rows that are read: a run writes about a thousand, and in memory a short one takes twenty times its bytes."""
 
@@ -59,7 +61,7 @@ def parse_row(line: bytes) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise ValueError("it is not a row of metrics")
     step: Any = row.get("step")
-    if not _is_number(step) or not 0 <= step < _STEPS_END:  # which NaN is not either
+    if not _is_number(step) or not 0 <= step < STEPS_END:  # which NaN is not either
         raise ValueError(f"its step is {quoted(step)}, not a number of environment steps")
     return {name: step if name == "step" else _finite(name, value) for name, value in row.items()}
 

@@ -15,6 +15,7 @@ import numpy as np
 from raceway.errors import MissingPackageError, RunFolderError, SettingError
 from raceway.report.curves import Axis, Curve, curves_of
 from raceway.report.groups import Groups, group_runs
+from raceway.report.metrics import RETURN
 from raceway.report.runs import RunsLike
 from raceway.report.statistics import centre_name, interval_name
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RETURN = "episode/return"
 _NAME = "returns"
 _KINDS = (".png", ".svg", ".pdf")
 _WIDTH = 6.75  # inches: both columns of a paper
@@ -100,10 +100,10 @@ def plot(
     groups = group_runs(runs)
     axes: tuple[Axis, ...] = ("steps", "seconds") if x == "both" else (x,)
     by_axis, notes = _curves(groups, metric, axes)
-    return Plot(drawn(by_axis, metric, files), tuple(files), tuple(notes))
+    return Plot(draw_to_files(by_axis, metric, files), tuple(files), tuple(notes))
 
 
-def drawn(by_axis: dict[Axis, list[Curve]], metric: str = RETURN, files: Sequence[Path] = ()) -> Figure:
+def draw_to_files(by_axis: dict[Axis, list[Curve]], metric: str = RETURN, files: Sequence[Path] = ()) -> Figure:
     """Draws curves, wherever they come from, in the style of `plot`, and writes the figure to files."""
     _need_matplotlib()
     import matplotlib

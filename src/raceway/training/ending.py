@@ -9,15 +9,15 @@ from raceway.algos.rollout import Weights
 from raceway.errors import RunFolderError, UserError
 from raceway.graph import Loss, Outcome
 from raceway.messages import first_line
-from raceway.report.metrics import read_rows
+from raceway.report.metrics import EVALUATION, read_rows
 from raceway.training.checkpoints import Checkpoints
-from raceway.training.evaluation import Evaluation
-from raceway.training.evaluation_log import read_evaluations
+from raceway.training.evaluation import Evaluation, evaluation_row
+from raceway.training.evaluation_log import append_evaluation, read_evaluations
 from raceway.training.outcome import Run, write_outcome
 from raceway.training.policy_files import Best
 from raceway.training.programs import Report, Training, evaluated
 from raceway.training.ready_callbacks import curricula
-from raceway.training.reporter import EVALUATION, Reporter, evaluation_row
+from raceway.training.reporter import Reporter
 from raceway.training.setup import Setup
 
 
@@ -81,9 +81,11 @@ class Ending:
         final.write(weights)
         last, why_not = self._evaluated(weights) if setup.evaluates else (None, "")
         if setup.evaluates:
-            self._log_late_evaluations(best, steps)
+            self._log_late_evaluations(best, steps if last is None else steps - 1)
         if last is not None:
             best.offer(weights, last)
+            with suppress(OSError, UserError):  # the metrics have it
+                append_evaluation(report.folder.evaluations, steps, evaluation_row(last))
             report.log.write(steps, {"time/seconds": seconds, **evaluation_row(last)})
             final.write(weights, last)
         for trouble in report.log.troubles:
@@ -107,24 +109,21 @@ class Ending:
         report.console.finish(lines)
         return run
 
-    def _log_late_evaluations(self, best: Best, end: int) -> None:
-        """Writes the metrics of evaluations that the reporter has not heard of; that of the end is not one of them.
+    def _log_late_evaluations(self, best: Best, until: int) -> None:
+        """Writes the metrics of evaluations, up to so many steps of training, that the reporter has not heard of.
 
-        The evaluator may finish one after the last round. A run that was killed and resumed may pass over a policy that
-        was evaluated the first time.
+        The evaluator may finish one after the last round. And it keeps the best policy before it logs the evaluation,
+        so that a policy may be there that a run, killed and resumed, passes over the second time.
         """
         folder = self.report.folder
         try:
-            # The evaluator keeps a policy before it adds the line, and may be killed in between.
-            kept = best.evaluation
-            late = {} if kept is None else {int(kept.pop("steps")): {f"evaluation/{k}": v for k, v in kept.items()}}
-            late |= {each.steps: evaluation_row(each) for each in read_evaluations(folder.evaluations)}
+            late = {**best.evaluation, **read_evaluations(folder.evaluations)}
             known = {row["step"] for row in read_rows(folder.metrics) if EVALUATION in row}
         except RunFolderError as error:
             self.report.console.trouble(str(error))
             return
         for steps in sorted(late.keys() - known):
-            if steps < end:
+            if steps <= until:
                 self.report.log.write(steps, late[steps])
 
     def _evaluated(self, weights: Weights) -> tuple[Evaluation | None, str]:

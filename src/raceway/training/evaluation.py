@@ -12,6 +12,7 @@ import numpy as np
 from raceway.algos.rollout import Weights
 from raceway.errors import DivergedError
 from raceway.interrupts import raise_lost_ctrl_c
+from raceway.report.metrics import EVALUATION
 from raceway.training.sampler import Sampler
 
 CHUNK_STEPS = 128
@@ -63,6 +64,16 @@ class Evaluation:
     @property
     def length(self) -> float:
         return float(np.mean(self.lengths)) if self.lengths else float("nan")
+
+
+def evaluation_row(found: Evaluation) -> dict[str, float]:
+    """The metrics of an evaluation."""
+    return {
+        EVALUATION: found.mean,
+        "evaluation/return_std": found.std,
+        "evaluation/length": found.length,
+        "evaluation/episodes": float(len(found.returns)),
+    }
 
 
 @dataclass(frozen=True)

@@ -3,33 +3,64 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from raceway.errors import RunFolderError
-from raceway.files import open_to_append, read_lines
-from raceway.training.config import plain
-from raceway.training.evaluation import Evaluation
+from raceway.files import open_to_append, opened_to_read, read_lines, write_whole
+from raceway.report.metrics import parse_row
+
+_MOST_LINES = 1_000_000
 
 
-def append_evaluation(path: Path, evaluation: Evaluation) -> None:
-    """Adds one line to the log."""
+def append_evaluation(path: Path, steps: int, row: Mapping[str, float]) -> None:
+    """Adds the metrics of an evaluation after `steps` environment steps of training."""
     with open_to_append(path) as file:
-        file.write((json.dumps(plain(evaluation.to_dict())) + "\n").encode())
+        # A writer that was killed in the middle of a line must not spoil the next one.
+        file.write(_line(steps, row) if _ends_a_line(path) else b"\n" + _line(steps, row))
 
 
-def read_evaluations(path: Path) -> list[Evaluation]:
-    """Reads the log, one evaluation for each policy, by their number of updates. Without a log there are none.
+def _line(steps: int, row: Mapping[str, float]) -> bytes:
+    finite = {name: value if math.isfinite(value) else None for name, value in row.items()}
+    return json.dumps({"step": steps, **finite}, allow_nan=False).encode() + b"\n"
 
-    An incomplete last line is skipped: its writer was killed. A resumed run may have evaluated a policy again.
+
+def _ends_a_line(path: Path) -> bool:
+    with opened_to_read(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def read_evaluations(path: Path) -> dict[int, dict[str, float]]:
+    """Reads the log: metrics by steps of training, in order. Without a log there are none.
+
+    Lines that are not whole are skipped. A resumed run may have evaluated a policy again: the last line counts.
     """
-    if not path.exists():
-        return []
-    found: dict[int, Evaluation] = {}
-    for line, is_whole in read_lines(path):
+    if not os.path.lexists(path):
+        return {}
+    found: dict[int, dict[str, float]] = {}
+    for number, (line, _) in enumerate(read_lines(path), 1):
+        if number > _MOST_LINES:
+            raise RunFolderError(f"{path} has more than {_MOST_LINES:,} lines, the most that are read.")
         try:
-            each = Evaluation.of(json.loads(line))
-            found[each.version] = each
-        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
-            if is_whole:
-                raise RunFolderError(f"{path} is damaged: it has a line that is not an evaluation.") from None
-    return [found[version] for version in sorted(found)]
+            row = parse_row(line)
+        except ValueError:
+            continue
+        found[int(row.pop("step"))] = {
+            name: math.nan if value is None else float(value)
+            for name, value in row.items()
+            if name.startswith("evaluation/")
+        }
+    return dict(sorted(found.items()))
+
+
+def forget_evaluations(path: Path, after: int) -> None:
+    """Removes what was evaluated after so many steps: a resumed run may have other policies there."""
+    if not os.path.lexists(path):
+        return
+    kept = {steps: row for steps, row in read_evaluations(path).items() if steps <= after}
+    write_whole(path, [_line(steps, row) for steps, row in kept.items()])

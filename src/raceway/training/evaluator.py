@@ -6,15 +6,17 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from gymnasium.utils.env_checker import data_equivalence
 
 from raceway.algos.rollout import Weights
+from raceway.errors import UserError
 from raceway.graph import Effect, Input, Output, Reactor, reaction, shutdown, startup
 from raceway.training.checkpoints import fitting
-from raceway.training.evaluation import Evaluation, Trial, evaluating
+from raceway.training.evaluation import Evaluation, Trial, evaluating, evaluation_row
 from raceway.training.evaluation_log import append_evaluation
 from raceway.training.policy_files import Best
 from raceway.training.sampler import Sampler
@@ -104,8 +106,10 @@ class Evaluator(Reactor):
         if found is not None:
             self._underway = None
             self._best.offer(weights, found)
-            append_evaluation(self._log, found)
             self._evaluations.append(found)
+            # It is for an evaluation that comes too late for the metrics: without it the run goes on.
+            with suppress(OSError, UserError):
+                append_evaluation(self._log, found.steps, evaluation_row(found))
             yield self.evaluations(list(self._evaluations))
         yield self.goes_on(True)
 

@@ -18,6 +18,7 @@ from raceway.algos.spaces import flatten, observation_leaves, unflatten
 from raceway.errors import RunFolderError
 from raceway.files import MOST_TEXT, KnownFolder, opened_folder, read_json, remove, write_json
 from raceway.graph.packing import shown
+from raceway.report.metrics import STEPS_END
 from raceway.training.array_files import read_arrays, write_arrays
 from raceway.training.config import plain
 from raceway.training.described_spaces import describe, described
@@ -151,21 +152,24 @@ class Best:
         self._file = file
 
     @property
-    def evaluation(self) -> dict[str, float] | None:
-        """Steps, return and the like of the evaluation of the one that is kept; None if there is none."""
-        names = ("steps", "return", "return_std", "episodes")
+    def evaluation(self) -> dict[int, dict[str, float]]:
+        """Metrics of the best policy's evaluation, by the steps that it was trained for; empty if there is none."""
 
-        def numbers(facts: Any) -> dict[str, float]:
+        def metrics(facts: Any) -> dict[int, dict[str, float]]:
             told = facts["evaluation"]
-            return {name: math.nan if told[name] is None else float(told[name]) for name in names}
+            if told is None:
+                return {}
+            if not 0 <= int(told["steps"]) < STEPS_END:
+                raise ValueError(f"{told['steps']} steps")
+            names = [name for name in ("return", "return_std", "episodes") if told.get(name) is not None]
+            return {int(told["steps"]): {f"evaluation/{name}": float(told[name]) for name in names}}
 
-        return _told(self._file.directory / POLICY_FACTS, numbers)
+        return _told(self._file.directory / POLICY_FACTS, metrics) or {}
 
     @property
     def score(self) -> float | None:
         """The mean return of the one that is kept; None if there is none."""
-        found = self.evaluation
-        return None if found is None else found["return"]
+        return _told(self._file.directory / POLICY_FACTS, lambda facts: float(facts["evaluation"]["return"]))
 
     def offer(self, weights: Weights, evaluation: Evaluation) -> None:
         """Keeps it, if no earlier one was better: of equals, the newer has learnt longer.

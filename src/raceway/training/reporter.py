@@ -22,7 +22,7 @@ from raceway.report.metrics import MetricsLog
 from raceway.report.verdict import verdict, wait_share
 from raceway.training.callbacks import Director
 from raceway.training.checkpoints import fitting
-from raceway.training.evaluation import Evaluation
+from raceway.training.evaluation import Evaluation, evaluation_row
 from raceway.training.learner import Progress
 from raceway.training.recent import RecentEpisodes
 
@@ -30,7 +30,6 @@ _ROWS = 1000
 """Rows that a run's metrics have, at most about: so many fit on a plot."""
 _SMOOTHING_S = 5.0
 _TOLD_FAULTS = 3
-EVALUATION = "evaluation/return"
 
 
 @dataclass(frozen=True)
@@ -269,16 +268,6 @@ class Reporter(Reactor):
     def close(self) -> None:
         with self._writing():
             self._chain.close()
-
-
-def evaluation_row(found: Evaluation) -> dict[str, float]:
-    """The metrics of an evaluation."""
-    return {
-        EVALUATION: found.mean,
-        "evaluation/return_std": found.std,
-        "evaluation/length": found.length,
-        "evaluation/episodes": float(len(found.returns)),
-    }
 
 
 def _prefixed(prefix: str, values: dict[str, float]) -> dict[str, float]:

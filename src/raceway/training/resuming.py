@@ -22,6 +22,7 @@ from raceway.training.advice import how_to, is_found_by_command
 from raceway.training.checkpoints import Checkpoint, MisfitError
 from raceway.training.config import TrainConfig, lost_arguments
 from raceway.training.environments import EnvSource
+from raceway.training.evaluation_log import forget_evaluations
 from raceway.training.folder import RunFolder, facts_of
 from raceway.training.identity import deciding_settings
 
@@ -173,7 +174,7 @@ def check_callbacks(checkpoint: Checkpoint, given: int) -> None:
         )
 
 
-def rewind(folder: RunFolder, checkpoint: Checkpoint | None) -> list[str]:
+def rewind(folder: RunFolder, checkpoint: Checkpoint | None, steps_per_round: int) -> list[str]:
     """Takes back what was written after the checkpoint: all of it, if there is none. Returns what is odd, in words."""
     if checkpoint is None:
         lengths = {folder.chain: 0, folder.metrics: 0}
@@ -185,6 +186,8 @@ def rewind(folder: RunFolder, checkpoint: Checkpoint | None) -> list[str]:
             path: _length(reporter, name, checkpoint.path)
             for path, name in ((folder.chain, "chain_bytes"), (folder.metrics, "metrics_bytes"))
         }
+    rounds = 0 if checkpoint is None else checkpoint.round + 1
+    forget_evaluations(folder.evaluations, rounds * steps_per_round)
     return [trouble for path, length in lengths.items() for trouble in _truncated(path, length)]
 
 

@@ -254,11 +254,9 @@ def _go_on(setup: Setup, folder: RunFolder, director: Director, resumption: Resu
         write_json(folder.config, resumption.settings.to_dict())
     if resumption.has_new_end:
         remove(folder.outcome)
-    if differences:
-        remove(folder.evaluations)  # of policies that this run will not have
     if differences or checkpoint is None:
         write_json(folder.system, facts_now(folder, setup.source))  # what it goes on under
-    troubles = [*checkpoints.troubles, *rewind(folder, checkpoint)]
+    troubles = [*checkpoints.troubles, *rewind(folder, checkpoint, setup.steps_per_round)]
     if checkpoint is None and folder.graph.exists():
         troubles.append("begins again: it was stopped before its first checkpoint")
     log = MetricsLog(folder.path, tensorboard=config.log.tensorboard, wandb_project=config.log.wandb_project)

@@ -1,4 +1,4 @@
-"""A round as other parameters than those that collected it see it."""
+"""Evaluates a round again under newer parameters than those that collected it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from raceway.algos.networks import ActorCritic, Network
 from raceway.algos.samples import episode_begins
 
 
-class Review(NamedTuple):
+class Reevaluation(NamedTuple):
     """What one more forward pass over a round gives."""
 
     inputs: Array
@@ -26,7 +26,7 @@ class Review(NamedTuple):
     """[T+1, N]"""
 
 
-def review(network: Network, distribution: Distribution, params: Any, batch: Batch) -> Review:
+def reevaluate(network: Network, distribution: Distribution, params: Any, batch: Batch) -> Reevaluation:
     """Evaluates a round's observations, the one after its end included, and its actions under `params`."""
     steps, envs = batch.rewards.shape
     rows = network.prepare([leaf.reshape(-1, *leaf.shape[2:]) for leaf in batch.leaves], batch.scales)
@@ -42,4 +42,4 @@ def review(network: Network, distribution: Distribution, params: Any, batch: Bat
     log_ratios = log_probs - batch.log_probs
     if batch.valid is not None:  # 0 * inf would not be 0
         log_probs, log_ratios = (jnp.where(batch.valid, x, 0.0) for x in (log_probs, log_ratios))
-    return Review(inputs, log_probs, log_ratios, values.reshape(steps + 1, envs))
+    return Reevaluation(inputs, log_probs, log_ratios, values.reshape(steps + 1, envs))
