@@ -20,7 +20,7 @@ from benchmarks import checkpoints
 from benchmarks.learning.cost import cost_table
 from benchmarks.learning.pictures import draw_study
 from benchmarks.learning.records import of_study, speeds
-from benchmarks.learning.sections import beside_sb3, compared, over_seconds, picture_of
+from benchmarks.learning.sections import beside_sb3, compared, picture_of
 from benchmarks.learning.studies import A2C, CORRECTIONS, IMPALA, SB3, SCHEDULES
 from benchmarks.learning.tables import NOTHING
 from benchmarks.python_tables import rates_tables
@@ -91,12 +91,12 @@ def renewed(page: str) -> str:
 
 def renewed_a2c(page: str) -> str:
     """A2C's."""
-    return with_tables(_with_algorithm(page, A2CConfig, "a2c"), over_seconds(A2C), "corrections")
+    return with_tables(_with_algorithm(page, A2CConfig, "a2c"), compared(A2C), "corrections")
 
 
 def renewed_impala(page: str) -> str:
     """IMPALA's."""
-    return with_tables(_with_algorithm(page, ImpalaConfig, "impala"), over_seconds(IMPALA), "schedules")
+    return with_tables(_with_algorithm(page, ImpalaConfig, "impala"), compared(IMPALA), "schedules")
 
 
 def renewed_pqn(page: str) -> str:
@@ -106,7 +106,7 @@ def renewed_pqn(page: str) -> str:
 
 def renewed_schedules(page: str) -> str:
     """That of the schedules."""
-    return with_tables(page, over_seconds(SCHEDULES), "schedules")
+    return with_tables(page, compared(SCHEDULES), "schedules")
 
 
 def renewed_resuming(page: str) -> str:

@@ -70,18 +70,17 @@ def _detach(study: Study) -> int:
 
 
 def _table(study: Study, options: argparse.Namespace) -> None:
-    from benchmarks.learning.tables import returns_table, seconds_table
+    from benchmarks.learning.tables import NOTHING, final_table, over_run_table, seconds_table
 
     reference = study.settings[0].name
-    print(returns_table(study, options.measure, reference, options.folder))
-    if records.speeds(study.name, options.folder):
-        print("\n" + seconds_table(study, reference, options.folder))
+    shown = [table(study, reference, options.folder) for table in (over_run_table, seconds_table, final_table)]
+    print("\n\n".join(table for table in shown if table != NOTHING) or NOTHING)
 
 
 def _draw(study: Study, options: argparse.Namespace) -> None:
     from benchmarks.learning.pictures import draw_study
 
-    draw_study(study, options.picture, seconds=bool(records.speeds(study.name)), folder=options.folder)
+    draw_study(study, options.picture, seconds=True, folder=options.folder)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -95,16 +94,16 @@ def _parser() -> argparse.ArgumentParser:
         if verb in ("list", "record", "cost"):
             continue
         options.add_argument("study", choices=list(STUDIES))
-        options.add_argument("--tasks", nargs="+", default=[])
-        options.add_argument("--settings", nargs="+", default=[])
-        options.add_argument("--seeds", type=int, nargs="+", default=[])
+        if verb not in ("table", "draw"):
+            options.add_argument("--tasks", nargs="+", default=[])
+        if verb not in ("table", "draw", "speed"):
+            options.add_argument("--settings", nargs="+", default=[])
+            options.add_argument("--seeds", type=int, nargs="+", default=[])
         if verb == "run":
             options.add_argument("--at-once", type=int, default=2, help="runs side by side")
             options.add_argument("--background", action="store_true", help="detach, and write a log")
         elif verb == "speed":
             options.add_argument("--turns", type=int, default=5)
-        elif verb == "table":
-            options.add_argument("--measure", default="over_run", choices=["over_run", "last", "final"])
         elif verb == "draw":
             options.add_argument("picture", type=Path)
         elif verb == "pace":
@@ -130,6 +129,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.verb == "run":
         return _run(study, options)
     if options.verb == "speed":
+        if not study.speed_steps:
+            print(f"The study {study.name} does not compare speeds.", file=sys.stderr)
+            return 2
         running.measure_speed(study, options.turns, options.tasks, options.folder)
     elif options.verb == "table":
         _table(study, options)

@@ -85,4 +85,4 @@ def cost_table(folder: Path = records.FOLDER) -> str:
     for name, times in found.items():
         added = statistics.median(one / other for one, other in zip(times, plain, strict=True)) - 1
         rows.append([f"`{name}`", f"{statistics.median(times):.1f} ms", "" if name == "none" else f"{added:+.1%}"])
-    return markdown_table(["`correction`", "update of 2,048 rows, 10 epochs", "more"], rows)
+    return markdown_table(["`correction`", "update of 2,048 rows, 10 epochs", "added time"], rows)

@@ -26,9 +26,9 @@ def draw_study(study: Study, path: Path, *, seconds: bool = False, folder: Path 
             if not found:
                 continue
             by_axis["steps"].append(_curve(task, setting, found, 1.0))
-            if task in rates:
+            if rates.get(task, {}).get(setting):
                 by_axis["seconds"].append(_curve(task, setting, found, float(np.median(rates[task][setting]))))
-    draw_to_files(by_axis, files=[path])
+    draw_to_files({axis: curves for axis, curves in by_axis.items() if curves}, files=[path])
 
 
 def _curve(task: str, label: str, found: Sequence[Record], per_x: float) -> Curve:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.learning.digest import digest_of
 from benchmarks.learning.study import Job, Study
 from benchmarks.results import RESULTS
 
@@ -32,11 +35,10 @@ class Record:
     """Of training. They say little if other runs shared the machine."""
     curve: Sequence[Sequence[float]]
     """Steps and the mean return of the last 100 episodes by then, at POINTS moments."""
-    over_run: float
-    """The mean of that return over all rounds: how early it rises, and whether it stays up."""
     final: float | None = None
     """The mean return of the final policy over fresh greedy episodes."""
     final_std: float | None = None
+    machine: str = ""
     commit: str | None = None
     date: str = ""
 
@@ -45,11 +47,15 @@ class Record:
         """The mean return of the last 100 episodes of training."""
         return float(self.curve[-1][1])
 
-    def by(self, steps: float) -> float:
-        """The mean return over the run up to so many steps."""
-        grid = np.linspace(self.curve[0][0], max(self.curve[0][0], min(steps, self.curve[-1][0])), 200)
-        x, y = np.array(self.curve).T
-        return float(np.interp(grid, x, y).mean())
+    @property
+    def first_steps(self) -> float:
+        """When the first episode had ended."""
+        return float(self.curve[0][0])
+
+    def mean_over(self, first: float, last: float) -> float:
+        """The mean of that return from one number of steps to another: how early it rises, whether it stays up."""
+        x, y = np.array(self.curve, float).T
+        return float(np.interp(np.linspace(first, max(first, last), 200), x, y).mean())
 
 
 def thinned(steps: Sequence[float], returns: Sequence[float]) -> list[list[float]]:
@@ -79,16 +85,28 @@ def read(study: str, task: str, folder: Path = FOLDER) -> list[Record]:
 
 
 def append(job: Job, record: Record, folder: Path = FOLDER) -> None:
-    """Adds a record to its task's file, and drops the one that it replaces. Several processes may do so at once."""
+    """Adds a record to its task's file in place of the one that it replaces. Several processes may do so at once."""
     path = path_of(job.study, job.task.name, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        others = [line for line in file if _key(json.loads(line)) != (record.setting, record.seed)]
+    with locked(path.parent):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
+        others = [line for line in lines if _key(json.loads(line)) != (record.setting, record.seed)]
         lines = sorted([*others, json.dumps(asdict(record)) + "\n"], key=lambda line: _key(json.loads(line)))
-        file.truncate(0)
-        file.writelines(lines)
+        aside = path.with_suffix(".new")
+        aside.write_text("".join(lines), encoding="utf-8")
+        os.replace(aside, path)  # whoever reads it sees the file before or after, never a part
+
+
+@contextmanager
+def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Holds a lock that belongs to a folder, alone or with others."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _key(line: Mapping[str, Any]) -> tuple[str, int]:
@@ -101,18 +119,16 @@ def speeds(study: str, folder: Path = FOLDER) -> dict[str, dict[str, list[float]
     return json.loads(path.read_text(encoding="utf-8"))["rates"] if path.is_file() else {}
 
 
-def is_done(job: Job, digest: str, folder: Path = FOLDER) -> bool:
-    """Whether there is a record of this run under these settings."""
-    records = read(job.study, job.task.name, folder)
-    return any((each.setting, each.seed, each.digest) == (job.setting.name, job.seed, digest) for each in records)
-
-
 def of_study(study: Study, folder: Path = FOLDER) -> dict[str, dict[str, list[Record]]]:
-    """All records by task and setting, in the study's order; those of settings that it no longer has are left out."""
-    found: dict[str, dict[str, list[Record]]] = {}
+    """Records by task and setting, in the study's order; those made under other settings than the study's left out."""
+    found: dict[str, dict[str, list[Record]]] = {task.name: {} for task in study.tasks}
     for task in study.tasks:
-        records = read(study.name, task.name, folder)
-        found[task.name] = {
-            setting.name: [each for each in records if each.setting == setting.name] for setting in study.settings
+        wanted = {
+            (job.setting.name, job.seed): digest_of(job, study.episodes) for job in study.jobs() if job.task == task
         }
+        there = [
+            each for each in read(study.name, task.name, folder) if wanted.get((each.setting, each.seed)) == each.digest
+        ]
+        for setting in study.settings:
+            found[task.name][setting.name] = [each for each in there if each.setting == setting.name]
     return found

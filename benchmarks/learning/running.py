@@ -12,39 +12,35 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.learning import records
+from benchmarks.learning.digest import digest_of
 from benchmarks.learning.records import Record
-from benchmarks.learning.sb3_zoo import ZOO
 from benchmarks.learning.study import Job, Study
 from benchmarks.paired import turn_order
 from benchmarks.results import machine_facts
 
 PEERS = Path(__file__).parents[1] / ".venv-rl" / "bin" / "python"
 ERRORS = Path("runs/learning/errors.log")
+MACHINE = Path("runs/learning/machine")
+"""Its lock is held by runs that share the machine, and exclusively by those that must be alone."""
 NICENESS = 10
 
 
-def digest_of(job: Job) -> str:
-    """Names the settings that the run's bits depend on, the seed and the number of steps included."""
-    import hashlib
-
-    if job.setting.trainer == "sb3":
-        told: Any = [ZOO[job.task.env], job.task.total_steps, job.seed]
-    else:
-        from raceway.training.identity import deciding_settings
-        from raceway.training.resolve import resolve
-
-        told = deciding_settings(resolve(job.task.env, **job.options))
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:12]
-
-
 def pending(study: Study, folder: Path = records.FOLDER) -> list[Job]:
-    """The jobs that have no record yet, or one under other settings."""
-    return [job for job in study.jobs() if not records.is_done(job, digest_of(job), folder)]
+    """The jobs that have no record under the study's settings yet."""
+    found = records.of_study(study, folder)
+    done = {
+        (task, setting, each.seed)
+        for task, by in found.items()
+        for setting, records_ in by.items()
+        for each in records_
+    }
+    return [job for job in study.jobs() if (job.task.name, job.setting.name, job.seed) not in done]
 
 
 def run_all(jobs: Sequence[Job], at_once: int, folder: Path = records.FOLDER) -> int:
@@ -63,7 +59,7 @@ def _in_process(job: Job, folder: Path) -> int:
     words = ["one", job.study, "--tasks", job.task.name, "--settings", job.setting.name, "--seeds", str(job.seed)]
     command = ["nice", "-n", str(NICENESS), sys.executable, "-m", "benchmarks.learning", *words]
     ERRORS.parent.mkdir(parents=True, exist_ok=True)
-    with ERRORS.open("ab") as errors:
+    with records.locked(MACHINE, shared=not job.setting.alone), ERRORS.open("ab") as errors:
         done = subprocess.run([*command, "--folder", str(folder)], stdout=errors, stderr=errors, check=False)
     return done.returncode
 
@@ -75,7 +71,8 @@ def run_one(job: Job, episodes: int, folder: Path = records.FOLDER) -> None:
     record = Record(
         setting=job.setting.name,
         seed=job.seed,
-        digest=digest_of(job),
+        digest=digest_of(job, episodes),
+        machine=f"{facts['cpu']}, {facts['cpus']} CPUs",
         commit=facts["commit"],
         date=facts["date"],
         **trained,
@@ -100,15 +97,10 @@ def _train(job: Job, episodes: int) -> dict[str, Any]:
     return {
         "steps": run.steps,
         "seconds": records.shortened(run.seconds),
-        **_curve([row["step"] for row in rows], [row["episode/return"] for row in rows]),
+        "curve": records.thinned([row["step"] for row in rows], [row["episode/return"] for row in rows]),
         "final": None if final is None else records.shortened(final.mean),
         "final_std": None if final is None else records.shortened(final.std),
     }
-
-
-def _curve(steps: Sequence[float], returns: Sequence[float]) -> dict[str, Any]:
-    mean = sum(returns) / len(returns)
-    return {"curve": records.thinned(steps, returns), "over_run": records.shortened(mean)}
 
 
 def _train_sb3(job: Job, episodes: int) -> dict[str, Any]:
@@ -129,7 +121,7 @@ def _train_sb3(job: Job, episodes: int) -> dict[str, Any]:
     return {
         "steps": count,
         "seconds": records.shortened(told["seconds"]),
-        **_curve(steps, returns),
+        "curve": records.thinned(steps, returns),
         "final": None if final is None else records.shortened(final[0]),
         "final_std": None if final is None else records.shortened(final[1]),
     }
@@ -142,11 +134,13 @@ def measure_speed(study: Study, turns: int, tasks: Iterable[str] = (), folder: P
     for task in study.tasks:
         if tasks and task.name not in tasks:
             continue
+        seeds = study.seeds_of(task)
         found: dict[str, list[float]] = {setting.name: [] for setting in study.settings}
         for turn in range(turns):
             for place in turn_order(len(study.settings), turn):
-                setting = study.settings[place]
-                found[setting.name].append(_speed_of(Job(study.name, task, setting, turn + 1), study.speed_steps))
+                job = Job(study.name, task, study.settings[place], seeds[turn % len(seeds)])
+                with records.locked(MACHINE):
+                    found[job.setting.name].append(_speed_of(job, study.speed_steps))
         rates[task.name] = found
         print(f"{task.name}: {', '.join(f'{k} {sum(v) / len(v):,.0f}/s' for k, v in found.items())}", flush=True)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,9 +155,8 @@ def _speed_of(job: Job, steps: int) -> float:
 
 def pace(job: Job, steps: int) -> float:
     """Steps per second of a short run, here and now."""
-    from dataclasses import replace
-
     # SB3 is slow enough to be measured over a fourth.
-    short = replace(job, task=replace(job.task, total_steps=steps // 4 if job.setting.trainer == "sb3" else steps))
+    steps = steps // 4 if job.setting.trainer == "sb3" else steps
+    short = replace(job, task=replace(job.task, total_steps=steps))
     trained = (_train_sb3 if job.setting.trainer == "sb3" else _train)(short, 0)
     return float(trained["steps"] / trained["seconds"])

@@ -8,10 +8,10 @@ import numpy as np
 
 from benchmarks.learning import records
 from benchmarks.learning.study import Study
-from benchmarks.learning.tables import NOTHING, returns_table, seconds_table, seconds_to
+from benchmarks.learning.tables import NOTHING, final_table, over_run_table, seconds_table, seconds_to
 from benchmarks.paired import short_number
 from benchmarks.table import markdown_table
-from raceway.report.statistics import estimate
+from raceway.report.statistics import centre_name, estimate, interval_name
 from raceway.report.words import clock, number
 
 IMAGES = Path("docs/images")
@@ -23,70 +23,63 @@ def picture_of(study: Study) -> Path:
 
 
 def compared(study: Study, folder: Path = records.FOLDER) -> str:
-    """Returns at equal steps, with the ratio to the first setting."""
+    """Returns at equal steps, with the ratio to the first setting; where speed was measured, at equal seconds too."""
     reference = study.settings[0].name
-    table = returns_table(study, "over_run", reference, folder)
-    if table == NOTHING:
-        return NOTHING
-    return "\n\n".join([table, _explanation(study, reference), *_picture(study)])
-
-
-def over_seconds(study: Study, folder: Path = records.FOLDER) -> str:
-    """The same, and returns at equal seconds."""
-    reference = study.settings[0].name
-    steps, seconds = returns_table(study, "over_run", reference, folder), seconds_table(study, reference, folder)
+    steps, seconds = over_run_table(study, reference, folder), seconds_table(study, reference, folder)
     if steps == NOTHING:
         return NOTHING
-    parts = ["At equal steps:", steps]
+    parts = [steps]
     if seconds != NOTHING:
-        parts += ["At equal seconds (those in which the fastest does all its steps):", seconds]
-    return "\n\n".join([*parts, _explanation(study, reference), *_picture(study)])
+        parts = ["At equal steps:", steps, "At equal seconds, those in which the fastest does all its steps:", seconds]
+    return "\n\n".join([*parts, _explanation(study, folder), *_picture(study)])
 
 
 def beside_sb3(study: Study, folder: Path = records.FOLDER) -> str:
     """Returns at equal steps, and the seconds to the return that SB3 ends with."""
     theirs, ours = (setting.name for setting in study.settings)
+    over_run = over_run_table(study, theirs, folder)
+    if over_run == NOTHING:
+        return NOTHING
+    parts = ["Return over the run, at equal steps:", over_run]
+    final = final_table(study, theirs, folder)
+    if final != NOTHING:
+        parts += ["The final policy over 100 fresh greedy episodes:", final]
+    if rows := _times(study, folder):
+        header = ["", f"return that {theirs} ends with", f"{theirs}'s time to it", f"{ours}'s", "times as fast"]
+        header += [f"{name}, steps/s" for name in (theirs, ours)]
+        parts += ["Time to the return of the last 100 episodes that SB3 ends with:", markdown_table(header, rows)]
+    return "\n\n".join([*parts, _explanation(study, folder), *_picture(study)])
+
+
+def _times(study: Study, folder: Path) -> list[list[str]]:
+    """For each task the seconds of the median run of either until it first reaches what SB3 ends with."""
+    names = [setting.name for setting in study.settings]
     rates = records.speeds(study.name, folder)
     rows = []
     for task, by_setting in records.of_study(study, folder).items():
-        peers, own = by_setting[theirs], by_setting[ours]
-        if not peers or not own or task not in rates:
+        if not all(by_setting[name] and rates.get(task, {}).get(name) for name in names):
             continue
-        goal = estimate([each.last for each in peers])
+        goal = estimate([each.last for each in by_setting[names[0]]])
         assert goal is not None
-        speed = {name: float(np.median(rates[task][name])) for name in (theirs, ours)}
-        needed = sorted(seconds_to(own, goal.value, speed[ours]))[len(own) // 2]
-        whole = peers[0].steps / speed[theirs]
-        reached = clock(needed) if np.isfinite(needed) else "not reached"
-        rows.append(
-            [
-                task,
-                number(goal.value),
-                clock(whole),
-                reached,
-                f"{whole / needed:.0f}" if np.isfinite(needed) else "",
-                *(f"{short_number(speed[name])}" for name in (theirs, ours)),
-            ]
-        )
-    header = ["", f"return that {theirs} ends with", f"{theirs}'s time", f"{ours}'s time to it", "times as fast"]
-    header += [f"{name}, steps/s" for name in (theirs, ours)]
-    table = returns_table(study, "over_run", theirs, folder)
-    if table == NOTHING:
-        return NOTHING
-    parts = ["Return over the run, at equal steps:", table]
-    final = returns_table(study, "final", theirs, folder)
-    parts += ["The final policy over 100 fresh greedy episodes:", final]
-    if rows:
-        parts += ["Time to the return of the last 100 episodes that SB3 ends with:", markdown_table(header, rows)]
-    return "\n\n".join([*parts, *_picture(study)])
+        speed = {name: float(np.median(rates[task][name])) for name in names}
+        times = [float(np.median(seconds_to(by_setting[name], goal.value, speed[name]))) for name in names]
+        shown = [clock(seconds) if np.isfinite(seconds) else "not reached" for seconds in times]
+        gain = f"{times[0] / times[1]:.1f}" if np.isfinite(times).all() else ""
+        rows.append([task, number(goal.value), *shown, gain, *(short_number(speed[name]) for name in names)])
+    return rows
 
 
-def _explanation(study: Study, reference: str) -> str:
-    seeds = len(study.seeds)
+def _explanation(study: Study, folder: Path) -> str:
+    found = records.of_study(study, folder)
+    every = [each for by_setting in found.values() for some in by_setting.values() for each in some]
+    counts = sorted({len(some) for by_setting in found.values() for some in by_setting.values() if some})
+    seeds = f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+    interval = f" and {name}" if (name := interval_name(counts[-1])) else ""
+    machines = sorted({each.machine for each in every if each.machine})
     return (
-        f"The mean over the run of the return of the last 100 episodes; interquartile mean of {seeds} seeds with its "
-        f"95% bootstrap interval, and its ratio to {reference} (where returns are negative, 1 plus the difference as a "
-        f"share of that). `python -m benchmarks.learning run {study.name}` measures it."
+        f"The return of the last 100 episodes, averaged over the run: {centre_name(counts[-1])} of {seeds}{interval}; "
+        f"after × the ratio to {study.settings[0].name} (of negative returns: 1 plus the difference as a share). "
+        f"`python -m benchmarks.learning run {study.name}` measures it. Measured on {'; '.join(machines)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""The studies whose data is in benchmarks/results/learning. Seeds of a study are none of those that tuning used."""
+"""The studies whose data is in benchmarks/results/learning. Their seeds are other ones than presets were tuned on."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +17,16 @@ from raceway.report.statistics import estimate, interquartile_mean
 from raceway.report.words import count, number
 
 _DRAWS = 10_000
+_LEAST_FOR_INTERVAL = 3
 NOTHING = "Nothing is measured yet."
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How a setting's interquartile mean compares with the reference's: their quotient, or where returns are not all
-    positive 1 plus their difference as a share of the reference's size."""
+    """How a setting's interquartile mean compares with the reference's.
+
+    Where returns are negative it is 1 plus the difference as a share of the reference's size, so that more is better.
+    """
 
     value: float
     low: float
@@ -33,32 +36,57 @@ class Ratio:
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
-def ratio(values: Sequence[float], reference: Sequence[float]) -> Ratio:
-    """With a bootstrap interval over the seeds of both."""
+def ratio(values: Sequence[float], reference: Sequence[float]) -> Ratio | None:
+    """With a bootstrap interval over the seeds of both. None for too few seeds, and for returns on both sides of 0."""
     ours, theirs = np.asarray(values, float), np.asarray(reference, float)
+    if min(len(ours), len(theirs)) < _LEAST_FOR_INTERVAL or theirs.min() <= 0 <= theirs.max():
+        return None
     rng = np.random.default_rng(0)
 
     def compared(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         a, b = interquartile_mean(one), interquartile_mean(other)
-        return 1 + (a - b) / np.maximum(np.abs(b), 1e-9)
+        return 1 + (a - b) / np.abs(b)
 
-    value = float(compared(ours, theirs))
     drawn = [each[rng.integers(len(each), size=(_DRAWS, len(each)))].T for each in (ours, theirs)]
     low, high = np.quantile(compared(*drawn), [0.025, 0.975])
-    return Ratio(value, float(low), float(high))
+    return Ratio(float(compared(ours, theirs)), float(low), float(high))
 
 
-def returns_table(
-    study: Study, measure: str = "over_run", reference: str | None = None, folder: Path = records.FOLDER
+def over_run_table(study: Study, reference: str, folder: Path = records.FOLDER) -> str:
+    """A row per task: the mean return over the run, from when all have one, with the ratio to the reference."""
+
+    def values(by_setting: Mapping[str, Sequence[Record]]) -> dict[str, list[float]]:
+        every = [each for found in by_setting.values() for each in found]
+        first = max(each.first_steps for each in every)
+        return {name: [each.mean_over(first, each.steps) for each in found] for name, found in by_setting.items()}
+
+    return _table(study, values, reference, folder)
+
+
+def final_table(study: Study, reference: str, folder: Path = records.FOLDER) -> str:
+    """A row per task: the final policy's return over fresh greedy episodes."""
+
+    def values(by_setting: Mapping[str, Sequence[Record]]) -> dict[str, list[float]]:
+        return {name: [each.final for each in found if each.final is not None] for name, found in by_setting.items()}
+
+    return _table(study, values, reference, folder)
+
+
+def _table(
+    study: Study,
+    values: Callable[[Mapping[str, Sequence[Record]]], Mapping[str, list[float]]],
+    reference: str,
+    folder: Path,
 ) -> str:
-    """A row per task: over_run, last or final of each setting, and beside it the ratio to the reference."""
     names = [setting.name for setting in study.settings]
     rows = []
     for task, by_setting in records.of_study(study, folder).items():
-        values = {name: _values(by_setting[name], measure) for name in names}
-        if not any(values.values()):
+        if not any(by_setting.values()):
             continue
-        cells = [_cell(values[name], None if name == reference else values.get(reference or "")) for name in names]
+        found = values(by_setting)
+        if not any(found.values()):
+            continue
+        cells = [_cell(found[name], None if name == reference else found[reference]) for name in names]
         rows.append([f"{task}, {count(_steps(by_setting))} steps", *cells])
     return markdown_table(["", *names], rows) if rows else NOTHING
 
@@ -73,7 +101,12 @@ def seconds_table(study: Study, reference: str, folder: Path = records.FOLDER) -
             continue
         speed = {name: float(np.median(rates[task][name])) for name in names}
         budget = _steps(by_setting) / max(speed.values())
-        values = {name: [each.by(budget * speed[name]) for each in by_setting[name]] for name in names}
+        # Seconds after which all have a return.
+        first = max(each.first_steps / speed[name] for name in names for each in by_setting[name])
+        values = {
+            name: [each.mean_over(first * speed[name], budget * speed[name]) for each in by_setting[name]]
+            for name in names
+        }
         cells = [
             _cell(values[name], None if name == reference else values[reference])
             + f", {short_number(speed[name])} steps/s"
@@ -83,33 +116,21 @@ def seconds_table(study: Study, reference: str, folder: Path = records.FOLDER) -
     return markdown_table(["", *names], rows) if rows else NOTHING
 
 
-def verdicts(study: Study, setting: str, reference: str, folder: Path = records.FOLDER) -> dict[str, Ratio]:
-    """The ratio of the return over the run, task by task, where both are measured."""
-    found = records.of_study(study, folder)
-    pairs = {
-        task: tuple(_values(by_setting[name], "over_run") for name in (setting, reference))
-        for task, by_setting in found.items()
-    }
-    return {task: ratio(*pair) for task, pair in pairs.items() if all(pair)}
-
-
 def seconds_to(found: Sequence[Record], goal: float, speed: float) -> list[float]:
     """Seconds until the mean return of the last 100 episodes reaches `goal`; infinite if it never does."""
     reached = [next((steps for steps, value in each.curve if value >= goal), np.inf) for each in found]
     return [float(steps / speed) for steps in reached]
 
 
-def _values(found: Sequence[Record], measure: str) -> list[float]:
-    values = [getattr(each, measure) for each in found]
-    return [float(value) for value in values if value is not None]
-
-
 def _cell(values: Sequence[float], reference: Sequence[float] | None) -> str:
     found = estimate(values)
     if found is None:
         return ""
-    text = f"**{number(found.value)}** ({number(found.low)} to {number(found.high)})"
-    return f"{text}, {ratio(values, reference)}" if reference else text
+    text = f"**{number(found.value)}**"
+    if found.count > 1:
+        text += f" ({number(found.low)} to {number(found.high)})"
+    compared = ratio(values, reference) if reference else None
+    return text if compared is None else f"{text}, ×{compared}"
 
 
 def _steps(by_setting: Mapping[str, Sequence[Record]]) -> int:

@@ -11,12 +11,13 @@ import pytest
 
 from benchmarks.learning import presets, records, running
 from benchmarks.learning.__main__ import main
+from benchmarks.learning.digest import digest_of
 from benchmarks.learning.pictures import draw_study
 from benchmarks.learning.records import Record
 from benchmarks.learning.sections import beside_sb3
 from benchmarks.learning.studies import SB3, STUDIES
 from benchmarks.learning.study import Job, Setting, Study, Task
-from benchmarks.learning.tables import NOTHING, ratio, returns_table, seconds_table, seconds_to, verdicts
+from benchmarks.learning.tables import NOTHING, final_table, over_run_table, ratio, seconds_table, seconds_to
 
 TINY = {"num_envs": 4, "n_steps": 32, "batch_size": 64, "n_epochs": 1, "hidden": (4,)}
 STUDY = Study(
@@ -39,14 +40,15 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Study:
 
 def _record(setting: str, seed: int, returns: list[float], **changes: object) -> Record:
     curve = [[100.0 * (place + 1), value] for place, value in enumerate(returns)]
-    record = Record(setting, seed, "d", int(curve[-1][0]), 1.0, curve, float(np.mean(returns)))
-    return replace(record, **changes)  # type: ignore[arg-type]
+    return replace(Record(setting, seed, "", int(curve[-1][0]), 1.0, curve), **changes)  # type: ignore[arg-type]
 
 
 def _keep(study: Study, folder: Path, *found: Record) -> None:
+    """As if a run of the study had given it."""
     for each in found:
         setting = next(setting for setting in study.settings if setting.name == each.setting)
-        records.append(Job(study.name, study.tasks[0], setting, each.seed), each, folder)
+        job = Job(study.name, study.tasks[0], setting, each.seed)
+        records.append(job, replace(each, digest=each.digest or digest_of(job, study.episodes)), folder)
 
 
 def test_jobs_come_seed_by_seed_and_those_that_need_the_machine_last() -> None:
@@ -86,20 +88,37 @@ def test_a_record_replaces_the_one_before(tmp_path: Path) -> None:
     assert [(each.seed, each.last) for each in found] == [(1, 2.0), (2, 3.0)]
 
 
+def test_a_record_under_other_settings_does_not_count(tmp_path: Path) -> None:
+    _keep(STUDY, tmp_path, _record("serial", 1, [5.0], digest="another"), _record("serial", 2, [7.0]))
+    assert [each.seed for each in records.of_study(STUDY, tmp_path)["CartPole-v1"]["serial"]] == [2]
+    assert "**7.00**" in over_run_table(STUDY, "serial", tmp_path)
+    evaluated_longer = replace(STUDY, episodes=100)
+    assert over_run_table(evaluated_longer, "serial", tmp_path) == NOTHING
+
+
 def test_the_ratio_of_two_settings_and_its_interval() -> None:
     found = ratio([8.0, 9.0, 10.0, 11.0, 12.0], [10.0] * 5)
+    assert found is not None
     assert found.value == pytest.approx(1.0)
     assert 0.8 <= found.low < 1.0 < found.high <= 1.2
-    # Of negative returns, less far below zero is better.
-    assert ratio([-90.0], [-100.0]).value == pytest.approx(1.1)
-    assert ratio([50.0], [100.0]).high == pytest.approx(0.5)
+    negative = ratio([-90.0] * 3, [-100.0] * 3)  # less far below zero is better
+    assert negative is not None
+    assert negative.value == pytest.approx(1.1)
+    assert ratio([5.0, -3.0, 8.0], [1.0, -2.0, 2.0]) is None
+    assert ratio([5.0, 6.0], [5.0, 6.0]) is None
 
 
-def test_the_return_by_a_moment_is_the_mean_until_then() -> None:
+def test_the_return_over_the_run_is_a_mean_over_steps() -> None:
     record = _record("serial", 1, [0.0, 100.0, 100.0])
-    assert record.by(1e9) == pytest.approx(75.0, abs=0.5)
-    assert record.by(200) == pytest.approx(50.0)
-    assert record.by(1) == 0.0
+    assert record.mean_over(100, 300) == pytest.approx(75.0, abs=0.5)
+    assert record.mean_over(100, 200) == pytest.approx(50.0)
+    assert record.mean_over(100, 1) == 0.0
+
+
+def test_runs_are_compared_from_when_all_have_a_return(tmp_path: Path) -> None:
+    late = replace(_record("concurrent", 1, [0.0, 100.0]), curve=[[200.0, 100.0], [300.0, 200.0]], steps=300)
+    _keep(STUDY, tmp_path, _record("serial", 1, [0.0, 100.0, 200.0]), late)
+    assert "| CartPole-v1, 300 steps | **150.0** | **150.0** |" in over_run_table(STUDY, "serial", tmp_path)
 
 
 def test_equal_seconds_are_those_of_the_fastest(tmp_path: Path) -> None:
@@ -108,9 +127,8 @@ def test_equal_seconds_are_those_of_the_fastest(tmp_path: Path) -> None:
     assert seconds_table(STUDY, "serial", tmp_path) == NOTHING
     rates = {"CartPole-v1": {"serial": [50.0, 1.0, 99.0], "concurrent": [100.0]}}
     (tmp_path / "tiny" / "speed.json").write_text(json.dumps({"rates": rates}))
-    table = seconds_table(STUDY, "serial", tmp_path)
-    assert "| CartPole-v1, 3 s | **25.00** (25.00 to 25.00), 50.0 steps/s | **100.0** (100.0 to 100.0), 4.00" in table
-    assert verdicts(STUDY, "concurrent", "serial", tmp_path)["CartPole-v1"].value == pytest.approx(1.0)
+    table = seconds_table(STUDY, "serial", tmp_path)  # from 2 s to 3 s: 100 to 150 steps, and 200 to 300
+    assert "| CartPole-v1, 3 s | **25.00**, 50.0 steps/s | **150.0**, 100 steps/s |" in table
 
 
 def test_seconds_to_a_return() -> None:
@@ -119,18 +137,18 @@ def test_seconds_to_a_return() -> None:
 
 
 def test_what_is_not_measured_is_not_shown(tmp_path: Path) -> None:
-    assert returns_table(STUDY, folder=tmp_path) == NOTHING
+    assert over_run_table(STUDY, "serial", tmp_path) == NOTHING
     _keep(STUDY, tmp_path, _record("serial", 1, [5.0]))
-    assert "| CartPole-v1, 100 steps | **5.00** (5.00 to 5.00) |  |" in returns_table(STUDY, folder=tmp_path)
-    assert returns_table(STUDY, "final", folder=tmp_path) == NOTHING
+    assert "| CartPole-v1, 100 steps | **5.00** |  |" in over_run_table(STUDY, "serial", tmp_path)
+    assert final_table(STUDY, "serial", tmp_path) == NOTHING
 
 
 def test_sb3s_time_and_ours_to_what_it_ends_with(tmp_path: Path) -> None:
-    study = replace(SB3, tasks=SB3.tasks[:1])
+    study = replace(SB3, tasks=SB3.tasks[:1], seeds=[1])
     _keep(study, tmp_path, _record("sb3", 1, [0.0, 50.0, 100.0]), _record("raceway", 1, [0.0, 100.0, 200.0]))
     rates = {study.tasks[0].name: {"sb3": [1.0], "raceway": [10.0]}}
     (tmp_path / "sb3" / "speed.json").write_text(json.dumps({"rates": rates}))
-    assert "| 100.0 | 5:00 | 0:20 | 15 | 1.00 | 10.0 |" in beside_sb3(study, tmp_path)
+    assert "| 100.0 | 5:00 | 0:20 | 15.0 | 1.00 | 10.0 |" in beside_sb3(study, tmp_path)
 
 
 def test_curves_are_drawn_over_steps_and_seconds(tmp_path: Path) -> None:
@@ -145,15 +163,15 @@ def test_curves_are_drawn_over_steps_and_seconds(tmp_path: Path) -> None:
 
 def test_what_presets_reached_is_written_beside_them(tmp_path: Path) -> None:
     (task,) = [task for task in presets.presets_study().tasks if task.name == "CartPole-v1"]
-    for seed, final in ((1, 490.0), (2, 500.0), (3, 495.0)):
-        record = _record("preset", seed, [1.0], final=final, seconds=float(seed))
-        records.append(Job(presets.NAME, task, presets.SETTING, seed), record, tmp_path)
+    study = replace(presets.presets_study(), tasks=[task])
+    for place, final in enumerate((490.0, 500.0, 495.0)):
+        _keep(study, tmp_path, _record("preset", study.seeds[place], [1.0], final=final, seconds=float(place)))
     presets.write_results(tmp_path, tmp_path / "presets.json")
     told = json.loads((tmp_path / "presets.json").read_text())
     assert list(told) == ["CartPole-v1 ppo"]
     assert told["CartPole-v1 ppo"]["evaluation"] == 495.0
-    assert told["CartPole-v1 ppo"]["seconds"] == 2.0
-    assert told["CartPole-v1 ppo"]["command"] == "raceway train CartPole-v1 --seed 1"
+    assert told["CartPole-v1 ppo"]["seconds"] == 1.0
+    assert told["CartPole-v1 ppo"]["command"] == f"raceway train CartPole-v1 --seed {study.seeds[0]}"
 
 
 @pytest.mark.slow
@@ -173,6 +191,12 @@ def test_the_command_runs_what_is_missing_and_shows_it(
     assert "2 of 4 runs are missing" in capsys.readouterr().out
     assert main(["table", *options]) == 0
     assert "| CartPole-v1, 512 steps | **" in capsys.readouterr().out
+    assert main(["pace", *options, "--settings", "serial", "--seeds", "1", "--steps", "256"]) == 0
+    assert float(capsys.readouterr().out) > 0
+    monkeypatch.setattr(running, "_speed_of", lambda job, steps: 100.0 if job.setting.name == "serial" else 110.0)
+    monkeypatch.setattr(running, "MACHINE", tmp_path / "machine")
+    assert main(["speed", *options, "--turns", "2"]) == 0
+    assert records.speeds("tiny", tmp_path)["CartPole-v1"] == {"serial": [100.0] * 2, "concurrent": [110.0] * 2}
     assert main(["draw", *options, str(tmp_path / "curves.svg")]) == 0
     assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
 
@@ -180,6 +204,7 @@ def test_the_command_runs_what_is_missing_and_shows_it(
 @pytest.mark.slow
 def test_a_job_that_fails_is_counted_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "ERRORS", tmp_path / "errors.log")
+    monkeypatch.setattr(running, "MACHINE", tmp_path / "machine")
     (job, *_) = STUDY.jobs()
     assert running.run_all([replace(job, study="no-such-study")], 1, tmp_path) == 1
     assert "no-such-study" in (tmp_path / "errors.log").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.resources
 import json
 from collections.abc import Mapping
@@ -29,6 +30,8 @@ class Result:
     command: str
     """What made it."""
     machine: str = ""
+    settings: str = ""
+    """Digest of the settings that it was reached with."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,20 @@ class Preset:
 
 def presets() -> list[Preset]:
     """All of them, in the order in which people meet the tasks."""
-    results = measured()
-    return [Preset(env, algo, settings, results.get(f"{env} {algo}")) for (env, algo), settings in SETTINGS.items()]
+    return [
+        Preset(env, algo, settings, _result_of(f"{env} {algo}", settings)) for (env, algo), settings in SETTINGS.items()
+    ]
+
+
+def _result_of(name: str, settings: Mapping[str, Any]) -> Result | None:
+    """What was measured with these settings, and not with earlier ones."""
+    found = measured().get(name)
+    return found if found is not None and found.settings == digest_of_settings(settings) else None
+
+
+def digest_of_settings(settings: Mapping[str, Any]) -> str:
+    """Names the settings of a preset."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def preset_for(env: str, algo: str) -> Preset | None:
