@@ -171,3 +171,38 @@ def test_rows_that_are_no_transitions_do_not_count(correction):
     one, other = _gradient(ppo, params, rollout), _gradient(ppo, params, replace(rollout, log_probs=odd))
     for name, part in one.items():
         np.testing.assert_array_equal(other[name], part)
+
+
+def test_choices_that_are_masked_are_impossible_under_both_policies():
+    ppo = _ppo("vtrace")
+    mask = np.random.default_rng(3).random((T, N, 3)) < 0.6
+    mask[..., 0] = True
+    rollout = _round(ppo, _moved(ppo, 0.5), action_mask=mask)
+    params = _moved(ppo, 0.5, 6)
+    found, _ = ppo.corrected(ppo.network.unravel(params), ppo.batch(rollout), jnp.uint32(rollout.version + 1))
+    tree = {name: np.asarray(part, np.float64) for name, part in ppo.network.unravel(params).items()}
+    logits = rollout.obs[:-1].astype(np.float64) @ tree["actor0.weights"] + tree["actor0.bias"]
+    likely = np.where(mask, np.exp(logits), 0.0)
+    chosen = np.take_along_axis(likely / likely.sum(axis=-1, keepdims=True), rollout.actions[..., None], axis=-1)
+    np.testing.assert_allclose(found.log_probs, np.log(chosen).reshape(-1), rtol=1e-4, atol=1e-5)
+
+
+def test_actions_that_are_numbers_are_corrected_as_choices_are():
+    actions = spaces.Box(-1, 1, (2,))
+    ppo = PPO(PPOConfig(n_steps=T, batch_size=T * N, clip_range_vf=0.2), BOX, actions, LINEAR)
+    behaviour, params = _moved(ppo, 0.3, 5), _moved(ppo, 0.3, 6)
+    rollout = drawn_rollout(ppo, behaviour, random_rollout(BOX, actions, T, N))
+    found, shift = ppo.corrected(ppo.network.unravel(params), ppo.batch(rollout), jnp.uint32(rollout.version + 1))
+    tree = {name: np.asarray(part, np.float64) for name, part in ppo.network.unravel(params).items()}
+    mean = rollout.obs[:-1].astype(np.float64) @ tree["actor0.weights"] + tree["actor0.bias"]
+    std = np.exp(tree["log_std"])
+    now = (-0.5 * ((rollout.actions - mean) / std) ** 2 - np.log(std) - 0.5 * np.log(2 * np.pi)).sum(axis=-1)
+    np.testing.assert_allclose(found.log_probs, now.reshape(-1), rtol=1e-4, atol=1e-4)
+    ratios = np.exp(now - rollout.log_probs)
+    assert found.importance is not None
+    np.testing.assert_allclose(found.importance, np.minimum(2, ratios).reshape(-1), rtol=1e-3)
+    assert float(shift) > 0.1
+    state, metrics = ppo.update(ppo.init(1)._replace(params=params), rollout, 0.0, 1, rollout.version + 1)
+    assert np.isfinite(state.params).all()
+    np.testing.assert_allclose(metrics["ratio_first"], shift, atol=1e-5)
+    assert abs(float(metrics["approx_kl"][0])) < 1e-6

@@ -102,7 +102,8 @@ class RunFolder:
         try:
             return TrainConfig.from_dict(values)
         except SettingError as error:
-            raise SettingError(f"{self.config}: {printable(str(error), 1000)}") from None
+            hint = " The run may be of another version of Raceway." if "No setting" in str(error) else ""
+            raise SettingError(f"{self.config}: {printable(str(error), 1000)}{hint}") from None
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise RunFolderError(f"{self.config} is damaged: {printable(str(error)).rstrip('.')}.") from None
 
