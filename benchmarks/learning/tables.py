@@ -52,6 +52,29 @@ def ratio(values: Sequence[float], reference: Sequence[float]) -> Ratio | None:
     return Ratio(float(compared(ours, theirs)), float(low), float(high))
 
 
+def overall(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Ratio | None:
+    """The interquartile mean over all tasks and seeds of returns as shares of the reference's, (ours, theirs) by task.
+
+    A share is the return over the interquartile mean of the reference's seeds. The bootstrap draws seeds within tasks.
+    """
+    usable = [(np.asarray(a, float), np.asarray(b, float)) for a, b in pairs if ratio(a, b) is not None]
+    if not usable:
+        return None
+    rng = np.random.default_rng(0)
+
+    def shares(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        centre = interquartile_mean(other)
+        return 1 + (one - centre) / np.abs(centre)
+
+    drawn = []
+    for ours, theirs in usable:
+        one, other = (each[rng.integers(len(each), size=(_DRAWS, len(each)))].T for each in (ours, theirs))
+        drawn.append(shares(one, other))
+    low, high = np.quantile(interquartile_mean(np.concatenate(drawn)), [0.025, 0.975])
+    value = interquartile_mean(np.concatenate([shares(*pair) for pair in usable]))
+    return Ratio(float(value), float(low), float(high))
+
+
 def over_run_table(study: Study, reference: str, folder: Path = records.FOLDER) -> str:
     """A row per task: the mean return over the run, from when all have one, with the ratio to the reference."""
 
@@ -79,15 +102,21 @@ def _table(
     folder: Path,
 ) -> str:
     names = [setting.name for setting in study.settings]
-    rows = []
+    rows, pairs = [], []
     for task, by_setting in records.of_study(study, folder).items():
         if not any(by_setting.values()):
             continue
         found = values(by_setting)
+        pairs.append(found)
         if not any(found.values()):
             continue
         cells = [_cell(found[name], None if name == reference else found[reference]) for name in names]
         rows.append([f"{task}, {count(_steps(by_setting))} steps", *cells])
+    whole = [
+        None if name == reference else overall([(each[name], each[reference]) for each in pairs]) for name in names
+    ]
+    if len(rows) > 1 and any(whole):
+        rows.append(["all tasks and seeds", *("" if each is None else f"×{each}" for each in whole)])
     return markdown_table(["", *names], rows) if rows else NOTHING
 
 

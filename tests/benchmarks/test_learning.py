@@ -17,7 +17,7 @@ from benchmarks.learning.records import Record
 from benchmarks.learning.sections import beside_sb3
 from benchmarks.learning.studies import SB3, STUDIES
 from benchmarks.learning.study import Job, Setting, Study, Task
-from benchmarks.learning.tables import NOTHING, final_table, over_run_table, ratio, seconds_table, seconds_to
+from benchmarks.learning.tables import NOTHING, final_table, over_run_table, overall, ratio, seconds_table, seconds_to
 
 TINY = {"num_envs": 4, "n_steps": 32, "batch_size": 64, "n_epochs": 1, "hidden": (4,)}
 STUDY = Study(
@@ -106,6 +106,15 @@ def test_the_ratio_of_two_settings_and_its_interval() -> None:
     assert negative.value == pytest.approx(1.1)
     assert ratio([5.0, -3.0, 8.0], [1.0, -2.0, 2.0]) is None
     assert ratio([5.0, 6.0], [5.0, 6.0]) is None
+
+
+def test_tasks_count_alike_whatever_their_returns() -> None:
+    small, large = ([1.0, 1.1, 0.9], [1.0] * 3), ([2000.0, 2200.0, 1800.0], [1000.0] * 3)
+    found = overall([small, large])
+    assert found is not None
+    assert found.value == pytest.approx(1.5)  # the middle half of 0.9, 1, 1.1, 1.8, 2, 2.2
+    assert found.low < 1.5 < found.high
+    assert overall([([1.0] * 3, [-1.0, 0.0, 1.0])]) is None
 
 
 def test_the_return_over_the_run_is_a_mean_over_steps() -> None:
