@@ -78,8 +78,8 @@ def _explanation(study: Study, folder: Path) -> str:
     machines = sorted({each.machine for each in every if each.machine})
     return (
         f"The return of the last 100 episodes, averaged over the run: {centre_name(counts[-1])} of {seeds}{interval}; "
-        f"after × the ratio to {study.settings[0].name} (of negative returns: 1 plus the difference as a share); last, the interquartile mean of all "
-        f"runs' shares of that. "
+        f"after × the ratio to {study.settings[0].name} (of negative returns: 1 plus the difference as a share). The "
+        "last row is the interquartile mean over all runs of such ratios. "
         f"`python -m benchmarks.learning run {study.name}` measures it. Measured on {'; '.join(machines)}."
     )
 
