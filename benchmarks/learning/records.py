@@ -32,7 +32,7 @@ class Record:
     """Of the resolved settings: a record made under others is out of date."""
     steps: int
     seconds: float
-    """Of training. They say little if other runs shared the machine."""
+    """Training time. Only meaningful if no other run shared the machine."""
     curve: Sequence[Sequence[float]]
     """Steps and the mean return of the last 100 episodes by then, at POINTS moments."""
     final: float | None = None
@@ -94,7 +94,7 @@ def append(job: Job, record: Record, folder: Path = FOLDER) -> None:
         lines = sorted([*others, json.dumps(asdict(record)) + "\n"], key=lambda line: _key(json.loads(line)))
         aside = path.with_suffix(".new")
         aside.write_text("".join(lines), encoding="utf-8")
-        os.replace(aside, path)  # whoever reads it sees the file before or after, never a part
+        os.replace(aside, path)  # atomic: readers never see a partial file
 
 
 @contextmanager

@@ -24,7 +24,7 @@ SCHEDULES = Study(
         Task("LunarLander-v3", 500_000),
     ],
     settings=[SERIAL, CONCURRENT, ASYNC],
-    seeds=range(21, 26),
+    seeds=range(51, 56),
     speed_steps=100_000,
 )
 
