@@ -54,7 +54,7 @@ def test_the_gradient_is_that_of_the_papers_loss(correction):
         return -(weights * advantages * said.log_probs).mean() + 0.7 * value_loss - 0.02 * said.entropies.mean()
 
     tree = a2c.network.unravel(jnp.asarray(params, jnp.float32))
-    found = a2c.network.ravel(jax.grad(a2c.round_loss)(tree, a2c.batch(rollout), a2c.ent_coef))
+    found = a2c.network.ravel(jax.grad(a2c.round_loss)(tree, a2c.batch(rollout), 0, a2c.ent_coef))
     np.testing.assert_allclose(found, numeric_gradient(loss, params), atol=2e-5)
 
 

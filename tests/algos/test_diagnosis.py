@@ -20,7 +20,7 @@ def ppo() -> PPO:
 
 def _culprit(ppo: PPO, state, rollout) -> Culprit:
     _, metrics = ppo.update(state, rollout, 0.0, 1, 0)
-    return ppo.culprit(state, rollout, metrics)
+    return ppo.culprit(state, rollout, metrics, 0)
 
 
 @pytest.mark.parametrize(

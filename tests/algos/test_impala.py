@@ -46,7 +46,7 @@ def test_the_gradient_is_the_papers():
         return -(advantages * said.log_probs).mean() + 0.7 * value_loss - 0.02 * said.entropies.mean()
 
     tree = impala.network.unravel(jnp.asarray(params, jnp.float32))
-    found = impala.network.ravel(jax.grad(impala.round_loss)(tree, impala.batch(rollout), impala.ent_coef))
+    found = impala.network.ravel(jax.grad(impala.round_loss)(tree, impala.batch(rollout), 0, impala.ent_coef))
     np.testing.assert_allclose(found, numeric_gradient(loss, params), atol=2e-5)
 
 

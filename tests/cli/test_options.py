@@ -98,7 +98,7 @@ def sample(path: str, type_: Any) -> list[str]:
         return {"network.hidden": ["32", "16"], "algo": ["a2c"]}[path]
     if get_origin(type_) is Literal:
         return [get_args(type_)[-1]]
-    return ["0.5"] if type_ is float else ["4"]
+    return ["1.0"] if type_ is float else ["4"]
 
 
 @pytest.mark.parametrize("path", [path for path in paths_of(TrainConfig) if path not in ("env", "env_args")])

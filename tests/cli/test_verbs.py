@@ -18,7 +18,8 @@ import raceway
 from raceway.cli import main
 from raceway.errors import SettingError
 from raceway.graph import ReactionError
-from raceway.training.presets import Result, presets
+from raceway.training.preset_settings import SETTINGS
+from raceway.training.presets import Result, digest_of_settings, presets
 
 COMMAND = str(Path(sys.executable).with_name("raceway"))
 
@@ -40,7 +41,8 @@ def test_list_algos(capsys: pytest.CaptureFixture[str]) -> None:
 def test_list_presets_is_a_table_with_what_was_measured(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = Result(9876.5, 9000.0, 9999.0, 1_000_000, 83.0, 3, "raceway train Ant-v5")
+    settings = digest_of_settings(SETTINGS["Ant-v5", "ppo"])
+    result = Result(9876.5, 9000.0, 9999.0, 1_000_000, 83.0, 3, "raceway train Ant-v5", settings=settings)
     monkeypatch.setattr("raceway.training.presets.measured", lambda: {"Ant-v5 ppo": result})
     assert main(["list", "presets"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()

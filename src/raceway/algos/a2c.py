@@ -81,7 +81,7 @@ class A2C(Algorithm):
         """The rows of a round, advantages and returns with them, from the values that it was collected with."""
         return samples_of(batch, self.network, self.config.gamma, self.config.gae_lambda)
 
-    def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
+    def round_loss(self, params: Any, batch: Batch, round_: Array | int, ent_coef: Array | float) -> Array:
         return self.loss(params, self.samples(batch), ent_coef)[0]
 
     def loss(self, params: Any, samples: Samples, ent_coef: Array | float) -> tuple[Array, Array]:

@@ -101,7 +101,7 @@ class Algorithm(ABC):
         """`update`, to be used within other compiled programs. `ent_coef` is ignored where there is no such setting."""
 
     @abstractmethod
-    def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
+    def round_loss(self, params: Any, batch: Batch, round_: Array | int, ent_coef: Array | float) -> Array:
         """The loss of a whole round at once, to find out where a number that is not finite comes from."""
 
     # What others call: NumPy in, JAX out.
@@ -191,10 +191,12 @@ class Algorithm(ABC):
         """The network as core/policy reads it; None if that cannot run it."""
         return self.network.native_layout()
 
-    def culprit(self, state: Any, rollout: Rollout, metrics: dict[str, Any], ent_coef: float | None = None) -> Culprit:
+    def culprit(
+        self, state: Any, rollout: Rollout, metrics: dict[str, Any], round_: int, ent_coef: float | None = None
+    ) -> Culprit:
         """What is not finite: the first of what the environments gave, the policy's outputs, losses and gradients.
 
-        `state` is the one before the update, `ent_coef` what that update used in place of the settings' own.
+        `state` is the one before the update, `round_` and `ent_coef` what that update was called with.
         """
         names = [leaf.name for leaf in observation_leaves(self.observation_space)]
         if fault := fault_of_environment(names, self._leaves(rollout.obs), rollout):
@@ -203,17 +205,17 @@ class Algorithm(ABC):
             return Culprit(found, is_environment=False)
         if fault := fault_of_last_observation(rollout):
             return Culprit(fault, is_environment=True)
-        return Culprit(self._culprit_in_learning(state, rollout, metrics, ent_coef), is_environment=False)
+        return Culprit(self._culprit_in_learning(state, rollout, metrics, round_, ent_coef), is_environment=False)
 
     def _culprit_in_learning(
-        self, state: Any, rollout: Rollout, metrics: dict[str, Any], ent_coef: float | None
+        self, state: Any, rollout: Rollout, metrics: dict[str, Any], round_: int, ent_coef: float | None
     ) -> str:
         found = culprit_in_metrics(metrics, [name for name in FINITE_METRICS if name in metrics])
         if found is None:
             return "everything is finite"
         tree = self.network.unravel(state.params)
         entropy = np.float32(self.ent_coef if ent_coef is None else ent_coef)
-        gradients = jax.jit(jax.grad(self.round_loss))(tree, self.batch(rollout), entropy)
+        gradients = jax.jit(jax.grad(self.round_loss))(tree, self.batch(rollout), np.uint32(round_), entropy)
         layers = layers_not_finite(self.network.ravel(gradients), self.network.name_of)
         blame = f", and so is the gradient of {', '.join(layers)}" if layers else ""
         return f"{found[0]} is not finite from minibatch {found[1]} of the round on{blame}"

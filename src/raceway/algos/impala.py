@@ -50,7 +50,7 @@ class Impala(Algorithm):
         }
         return State(state.params - rate * direction, optimizer, rate), metrics
 
-    def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
+    def round_loss(self, params: Any, batch: Batch, round_: Array | int, ent_coef: Array | float) -> Array:
         return self.loss(params, batch, ent_coef)[0]
 
     def loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> tuple[Array, Array]:

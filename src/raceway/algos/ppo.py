@@ -105,8 +105,8 @@ class PPO(Algorithm):
         advantages, returns, values = (x.reshape(-1) for x in (traced.advantages, traced.targets, seen.values[:-1]))
         return targets._replace(advantages=advantages, returns=returns, values=values), shift
 
-    def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
-        return self.loss(params, self.corrected(params, batch, batch.version + 1)[0], ent_coef)[0]
+    def round_loss(self, params: Any, batch: Batch, round_: Array | int, ent_coef: Array | float) -> Array:
+        return self.loss(params, self.corrected(params, batch, round_)[0], ent_coef)[0]
 
     def _minibatches(self, samples: Samples, seed: Array, round_: Array) -> tuple[Callable[[Array], Samples], Array]:
         """How to pick a minibatch, and the indices to pick each by, [M, B]. With memory they are of environments."""

@@ -91,7 +91,7 @@ class PQN(Algorithm):
         chosen = jnp.sum(jnp.where(one_hot, found, 0.0), axis=-1)
         return weighted_mean(jnp.square(chosen - samples.returns), samples.weights)
 
-    def round_loss(self, params: Any, batch: Batch, ent_coef: Array | float) -> Array:
+    def round_loss(self, params: Any, batch: Batch, round_: Array | int, ent_coef: Array | float) -> Array:
         return self.loss(params, self.samples(batch))
 
     def epsilon(self, progress: Array) -> Array:

@@ -191,7 +191,7 @@ class Learner(Reactor):
         return {**values, "applied": float(applied.mean())}
 
     def _diverged(self, state: Any, rollout: Rollout, metrics: dict[str, np.ndarray]) -> DivergedError:
-        culprit = self._algorithm.culprit(state, rollout, metrics, self._ent_coef)
+        culprit = self._algorithm.culprit(state, rollout, metrics, self.round, self._ent_coef)
         params = np.array(self._algorithm.policy(state))
         where = ""
         if self._dumps is not None:

@@ -18,7 +18,7 @@ class Result:
     """What a preset reached."""
 
     evaluation: float
-    """Mean return of the best policy's evaluation, over seeds."""
+    """Interquartile mean over seeds, each the mean of 100 fresh episodes of the final policy."""
     low: float
     """Of the 95% interval over seeds."""
     high: float
