@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks import checkpoints
 from benchmarks.learning.cost import cost_table
 from benchmarks.learning.pictures import draw_study
+from benchmarks.learning.presets import goals_table
 from benchmarks.learning.records import of_study, speeds
 from benchmarks.learning.sections import beside_sb3, compared, picture_of
 from benchmarks.learning.studies import A2C, CORRECTIONS, IMPALA, SB3, SCHEDULES
@@ -86,6 +87,7 @@ def renewed(page: str) -> str:
     page = with_tables(page, settings_table(NetworkConfig, {}), "network")
     page = with_tables(page, compared(CORRECTIONS), "corrections")
     page = with_tables(page, cost_table(), "cost")
+    page = with_tables(page, goals_table(), "goals")
     return with_tables(page, beside_sb3(SB3), "learning")
 
 

@@ -10,7 +10,10 @@ import numpy as np
 
 from benchmarks.learning import records
 from benchmarks.learning.study import Setting, Study, Task
+from benchmarks.learning.tables import NOTHING, seconds_to
+from benchmarks.table import markdown_table
 from raceway.report.statistics import estimate
+from raceway.report.words import clock, count, number
 from raceway.training.preset_settings import SETTINGS
 from raceway.training.presets import digest_of_settings, presets
 
@@ -19,6 +22,11 @@ NAME = "presets"
 SETTING = Setting("preset", alone=True)
 """Alone: how long a run takes is part of what is told."""
 SEEDS = range(41, 44)
+GOALS = {
+    "Ant-v5": (4000.0, "EnvPool: 5 minutes for Ant on a laptop, the return not named"),
+    "Humanoid-v5": (5000.0, "GPU simulation of another humanoid: 16 minutes on a V100 with 1,024 environments"),
+}
+"""Returns that others told their time to, and what they told."""
 LONG = ("Ant-v5", "Humanoid-v5", "HumanoidStandup-v5")
 """Tasks whose runs take half an hour or more: one seed."""
 
@@ -30,6 +38,20 @@ def presets_study() -> Study:
         for preset in presets()
     ]
     return Study(NAME, "What do the presets reach?", tasks, [SETTING], SEEDS, episodes=100)
+
+
+def goals_table(folder: Path = records.FOLDER) -> str:
+    """The time until the last 100 episodes of training first reach each of GOALS."""
+    there, rows = records.of_study(presets_study(), folder), []
+    for env, (goal, elsewhere) in GOALS.items():
+        for each in there[env][SETTING.name]:
+            speed = each.steps / each.seconds
+            (reached,) = seconds_to([each], goal, speed)
+            best = max(value for _, value in each.curve)
+            told = [clock(reached), count(reached * speed)] if np.isfinite(reached) else ["not reached", ""]
+            rows.append([env, number(goal), *told, number(best), f"{speed:,.0f}", elsewhere])
+    header = ["", "return", "time to it", "steps to it", "highest return", "steps/s", "elsewhere"]
+    return markdown_table(header, rows) if rows else NOTHING
 
 
 def write_results(folder: Path = records.FOLDER, path: Path = RESULTS) -> None:

@@ -145,6 +145,17 @@ def test_seconds_to_a_return() -> None:
     assert seconds_to(found, 100.0, 50.0) == [4.0, np.inf]
 
 
+def test_the_time_to_a_return_that_others_told(tmp_path: Path) -> None:
+    assert presets.goals_table(tmp_path) == NOTHING
+    study = presets.presets_study()
+    study = replace(study, tasks=[each for each in study.tasks if each.name == "Ant-v5"])
+    reached = _record("preset", presets.SEEDS[0], [0.0, 4000.0, 3000.0], seconds=180.0)
+    _keep(study, tmp_path, reached)
+    assert "| Ant-v5 | 4,000 | 2:00 | 200 | 4,000 | 2 |" in presets.goals_table(tmp_path)
+    _keep(study, tmp_path, replace(reached, curve=reached.curve[:1]))
+    assert "| Ant-v5 | 4,000 | not reached |  | 0.00 | 2 |" in presets.goals_table(tmp_path)
+
+
 def test_what_is_not_measured_is_not_shown(tmp_path: Path) -> None:
     assert over_run_table(STUDY, "serial", tmp_path) == NOTHING
     _keep(STUDY, tmp_path, _record("serial", 1, [5.0]))
