@@ -148,11 +148,13 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ),
     ("Ant-v5", "ppo"): _mujoco(
         5_000_000,
-        num_envs=64,
+        num_envs=32,
         batch_size=512,
         n_epochs=5,
-        lr_schedule="linear",
-        network={"hidden": (128, 128), "log_std_init": -0.5},
+        clip_range=0.2,
+        learning_rate=1e-4,
+        lr_schedule="adaptive_kl",
+        network={"hidden": (128, 128), "log_std_init": -1.0},
     ),
     ("Humanoid-v5", "ppo"): _mujoco(
         10_000_000,
