@@ -22,7 +22,7 @@ def _mujoco(total_steps: int, *, num_envs: int = 8, network: Mapping[str, Any] |
 
 
 _LANDER: Mapping[str, Any] = {
-    "total_steps": 1_000_000,
+    "total_steps": 500_000,
     "num_envs": 16,
     "ppo": {
         "n_steps": 128,
@@ -166,12 +166,19 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         network={"hidden": (256, 256), "log_std_init": -1.0},
     ),
     ("HumanoidStandup-v5", "ppo"): _mujoco(
-        2_000_000, num_envs=16, n_steps=128, batch_size=256, network={"hidden": (256, 256), "log_std_init": -1.0}
+        1_000_000,
+        num_envs=16,
+        n_steps=128,
+        batch_size=256,
+        n_epochs=5,
+        clip_range=0.2,
+        lr_schedule="adaptive_kl",
+        network={"hidden": (256, 256), "log_std_init": -1.0},
     ),
     ("LunarLander-v3", "ppo"): _LANDER,
     ("LunarLanderContinuous-v3", "ppo"): _LANDER,
     ("BipedalWalker-v3", "ppo"): {
-        "total_steps": 2_000_000,
+        "total_steps": 1_000_000,
         "num_envs": 16,
         "ppo": {
             "n_steps": 128,
