@@ -38,7 +38,7 @@ _FAR = {"preset": False, "num_envs": 8, "normalize_observations": True, "normali
 CORRECTIONS = Study(
     "corrections",
     "What makes up for the lag of one update in PPO, under the default hyperparameters?",
-    tasks=[Task(env, 300_000, _FAR) for env in ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")],
+    tasks=[Task(env, 300_000, _FAR) for env in ("HalfCheetah-v5", "Hopper-v5")],
     settings=[
         SERIAL,
         _corrected("none", correction="none"),

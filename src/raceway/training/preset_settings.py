@@ -54,7 +54,7 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         },
     },
     ("Acrobot-v1", "ppo"): {
-        "total_steps": 500_000,
+        "total_steps": 300_000,
         "num_envs": 16,
         "ppo": {
             "n_steps": 64,
@@ -66,7 +66,7 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         },
     },
     ("MountainCar-v0", "ppo"): {
-        "total_steps": 500_000,
+        "total_steps": 200_000,
         "num_envs": 16,
         "ppo": {
             "n_steps": 128,
@@ -130,8 +130,8 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         learning_rate=6e-4,
         c_bar=0.0,
     ),
-    ("Reacher-v5", "ppo"): _mujoco(500_000, n_steps=128, gamma=0.95, clip_range=0.2, learning_rate=3e-4),
-    ("Pusher-v5", "ppo"): _mujoco(500_000, n_steps=128, gamma=0.95, clip_range=0.2, learning_rate=3e-4),
+    ("Reacher-v5", "ppo"): _mujoco(300_000, n_steps=128, gamma=0.95, clip_range=0.2, learning_rate=3e-4),
+    ("Pusher-v5", "ppo"): _mujoco(300_000, n_steps=128, gamma=0.95, clip_range=0.2, learning_rate=3e-4),
     ("InvertedPendulum-v5", "ppo"): _mujoco(
         100_000, network={}, n_steps=128, clip_range=0.2, learning_rate=3e-4, lr_schedule="linear"
     ),
@@ -158,12 +158,16 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ),
     ("Humanoid-v5", "ppo"): _mujoco(
         10_000_000,
-        num_envs=64,
-        batch_size=1024,
+        num_envs=32,
+        n_steps=32,
+        batch_size=128,
         n_epochs=5,
         gamma=0.98,
+        clip_range=0.2,
+        learning_rate=2e-4,
+        lr_schedule="linear",
         max_grad_norm=2.0,
-        network={"hidden": (256, 256), "log_std_init": -1.0},
+        network={"hidden": (128, 128), "log_std_init": -1.0},
     ),
     ("HumanoidStandup-v5", "ppo"): _mujoco(
         1_000_000,
