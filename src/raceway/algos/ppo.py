@@ -70,7 +70,7 @@ class PPO(Algorithm):
         """The rows of a round, advantages and returns with them, from the values that it was collected with."""
         return samples_of(batch, self.network, self.config.gamma, self.config.gae_lambda)
 
-    def corrected(self, params: Any, batch: Batch, round_: Array) -> tuple[Samples, Array]:
+    def corrected(self, params: Any, batch: Batch, round_: Array | int) -> tuple[Samples, Array]:
         """Builds the samples of a round, corrected if `params` are newer than the policy that collected it.
 
         Also returns how far that policy is from theirs: the mean of |π / π_behaviour - 1|.
