@@ -21,7 +21,7 @@ from benchmarks.learning.cost import cost_table
 from benchmarks.learning.pictures import draw_study
 from benchmarks.learning.presets import goals_table
 from benchmarks.learning.records import of_study, speeds
-from benchmarks.learning.sections import beside_sb3, compared, picture_of
+from benchmarks.learning.sections import beside_sb3, compared, learning_in_brief, picture_of
 from benchmarks.learning.studies import A2C, CORRECTIONS, IMPALA, SB3, SCHEDULES
 from benchmarks.learning.tables import NOTHING
 from benchmarks.python_tables import rates_tables
@@ -133,6 +133,7 @@ def _record(path: Path) -> dict[str, Any]:
 
 
 PAGES: Mapping[Path, Callable[[str], str]] = {
+    Path("README.md"): lambda page: with_tables(page, learning_in_brief(SB3), "learning"),
     PAGE: renewed,
     Path("docs/a2c.md"): renewed_a2c,
     Path("docs/impala.md"): renewed_impala,

@@ -15,6 +15,7 @@ from raceway.report.statistics import centre_name, estimate, interval_name
 from raceway.report.words import clock, number
 
 IMAGES = Path("docs/images")
+_TIMES = ["", "return that SB3 ends with", "SB3's time to it", "Raceway's", "times as fast"]
 
 
 def picture_of(study: Study) -> Path:
@@ -45,10 +46,18 @@ def beside_sb3(study: Study, folder: Path = records.FOLDER) -> str:
     if final != NOTHING:
         parts += ["The final policy over 100 fresh greedy episodes:", final]
     if rows := _times(study, folder):
-        header = ["", f"return that {theirs} ends with", f"{theirs}'s time to it", f"{ours}'s", "times as fast"]
-        header += [f"{name}, steps/s" for name in (theirs, ours)]
+        header = [*_TIMES, *(f"{name}, steps/s" for name in (theirs, ours))]
         parts += ["Time to the return of the last 100 episodes that SB3 ends with:", markdown_table(header, rows)]
     return "\n\n".join([*parts, _explanation(study, folder), *_picture(study)])
+
+
+def learning_in_brief(study: Study, folder: Path = records.FOLDER) -> str:
+    """README's part of it: the seconds, and the picture."""
+    rows = [row[: len(_TIMES)] for row in _times(study, folder)]
+    if not rows:
+        return NOTHING
+    path = picture_of(study)
+    return "\n\n".join([f"![Learning curves of Raceway's PPO and SB3's]({path})", markdown_table(_TIMES, rows)])
 
 
 def _times(study: Study, folder: Path) -> list[list[str]]:

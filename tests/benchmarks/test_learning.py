@@ -14,7 +14,7 @@ from benchmarks.learning.__main__ import main
 from benchmarks.learning.digest import digest_of
 from benchmarks.learning.pictures import draw_study
 from benchmarks.learning.records import Record
-from benchmarks.learning.sections import beside_sb3
+from benchmarks.learning.sections import beside_sb3, learning_in_brief
 from benchmarks.learning.studies import SB3, STUDIES
 from benchmarks.learning.study import Job, Setting, Study, Task
 from benchmarks.learning.tables import NOTHING, final_table, over_run_table, overall, ratio, seconds_table, seconds_to
@@ -169,6 +169,8 @@ def test_sb3s_time_and_ours_to_what_it_ends_with(tmp_path: Path) -> None:
     rates = {study.tasks[0].name: {"sb3": [1.0], "raceway": [10.0]}}
     (tmp_path / "sb3" / "speed.json").write_text(json.dumps({"rates": rates}))
     assert "| 100.0 | 5:00 | 0:20 | 15.0 | 1.00 | 10.0 |" in beside_sb3(study, tmp_path)
+    assert "| 100.0 | 5:00 | 0:20 | 15.0 |\n" in learning_in_brief(study, tmp_path) + "\n"
+    assert learning_in_brief(study, tmp_path / "nothing") == NOTHING
 
 
 def test_curves_are_drawn_over_steps_and_seconds(tmp_path: Path) -> None:
