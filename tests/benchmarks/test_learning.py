@@ -51,6 +51,10 @@ def _keep(study: Study, folder: Path, *found: Record) -> None:
         records.append(job, replace(each, digest=each.digest or digest_of(job, study.episodes)), folder)
 
 
+def _keep_speed(study: Study, folder: Path, rates: dict[str, dict[str, list[float]]]) -> None:
+    (folder / study.name / "speed.json").write_text(json.dumps({"rates": rates}))
+
+
 def test_jobs_come_seed_by_seed_and_those_that_need_the_machine_last() -> None:
     study = replace(STUDY, settings=[replace(STUDY.settings[0], alone=True), STUDY.settings[1]])
     assert [(job.seed, job.setting.name) for job in study.jobs()] == [
@@ -135,7 +139,7 @@ def test_equal_seconds_are_those_of_the_fastest(tmp_path: Path) -> None:
     _keep(STUDY, tmp_path, slow, fast)
     assert seconds_table(STUDY, "serial", tmp_path) == NOTHING
     rates = {"CartPole-v1": {"serial": [50.0, 1.0, 99.0], "concurrent": [100.0]}}
-    (tmp_path / "tiny" / "speed.json").write_text(json.dumps({"rates": rates}))
+    _keep_speed(STUDY, tmp_path, rates)
     table = seconds_table(STUDY, "serial", tmp_path)  # from 2 s to 3 s: 100 to 150 steps, and 200 to 300
     assert "| CartPole-v1, 3 s | **25.00**, 50.0 steps/s | **150.0**, 100 steps/s |" in table
 
@@ -149,9 +153,11 @@ def test_the_time_to_a_return_that_others_told(tmp_path: Path) -> None:
     assert presets.goals_table(tmp_path) == NOTHING
     study = presets.presets_study()
     study = replace(study, tasks=[each for each in study.tasks if each.name == "Ant-v5"])
-    reached = _record("preset", presets.SEEDS[0], [0.0, 4000.0, 3000.0], seconds=180.0)
+    reached = _record("preset", presets.SEEDS[0], [0.0, 4000.0, 3000.0])
     _keep(study, tmp_path, reached)
-    assert "| Ant-v5 | 4,000 | 2:00 | 200 | 4,000 | 2 |" in presets.goals_table(tmp_path)
+    assert presets.goals_table(tmp_path) == NOTHING
+    _keep_speed(study, tmp_path, {"Ant-v5": {"preset": [2.0, 1.0, 9.0]}})
+    assert "| Ant-v5 | 4,000 | 1:40 | 200 | 4,000 | 2 |" in presets.goals_table(tmp_path)
     _keep(study, tmp_path, replace(reached, curve=reached.curve[:1]))
     assert "| Ant-v5 | 4,000 | not reached |  | 0.00 | 2 |" in presets.goals_table(tmp_path)
 
@@ -167,7 +173,7 @@ def test_sb3s_time_and_ours_to_what_it_ends_with(tmp_path: Path) -> None:
     study = replace(SB3, tasks=SB3.tasks[:1], seeds=[1])
     _keep(study, tmp_path, _record("sb3", 1, [0.0, 50.0, 100.0]), _record("raceway", 1, [0.0, 100.0, 200.0]))
     rates = {study.tasks[0].name: {"sb3": [1.0], "raceway": [10.0]}}
-    (tmp_path / "sb3" / "speed.json").write_text(json.dumps({"rates": rates}))
+    _keep_speed(study, tmp_path, rates)
     assert "| 100.0 | 5:00 | 0:20 | 15.0 | 1.00 | 10.0 |" in beside_sb3(study, tmp_path)
     assert "| 100.0 | 5:00 | 0:20 | 15.0 |\n" in learning_in_brief(study, tmp_path) + "\n"
     assert learning_in_brief(study, tmp_path / "nothing") == NOTHING
@@ -187,7 +193,10 @@ def test_what_presets_reached_is_written_beside_them(tmp_path: Path) -> None:
     (task,) = [task for task in presets.presets_study().tasks if task.name == "CartPole-v1"]
     study = replace(presets.presets_study(), tasks=[task])
     for place, final in enumerate((490.0, 500.0, 495.0)):
-        _keep(study, tmp_path, _record("preset", study.seeds[place], [1.0], final=final, seconds=float(place)))
+        _keep(study, tmp_path, _record("preset", study.seeds[place], [1.0], final=final))
+    presets.write_results(tmp_path, tmp_path / "presets.json")
+    assert json.loads((tmp_path / "presets.json").read_text()) == {}  # how long it takes is not known
+    _keep_speed(study, tmp_path, {"CartPole-v1": {"preset": [100.0]}})
     presets.write_results(tmp_path, tmp_path / "presets.json")
     told = json.loads((tmp_path / "presets.json").read_text())
     assert list(told) == ["CartPole-v1 ppo"]

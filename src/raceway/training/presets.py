@@ -25,7 +25,7 @@ class Result:
     steps: int
     """Environment steps of a run."""
     seconds: float
-    """Of training, the median over seeds."""
+    """Of training: steps over the speed of short runs with nothing beside them."""
     seeds: int
     command: str
     """What made it."""
