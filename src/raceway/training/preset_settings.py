@@ -57,7 +57,7 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         "total_steps": 300_000,
         "num_envs": 16,
         "ppo": {
-            "n_steps": 64,
+            "n_steps": 32,
             "batch_size": 64,
             "n_epochs": 4,
             "gae_lambda": 0.94,
