@@ -25,7 +25,7 @@ _LANDER: Mapping[str, Any] = {
     "total_steps": 500_000,
     "num_envs": 16,
     "ppo": {
-        "n_steps": 128,
+        "n_steps": 64,
         "batch_size": 128,
         "n_epochs": 8,
         "learning_rate": 5e-4,
