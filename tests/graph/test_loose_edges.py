@@ -105,6 +105,44 @@ def test_the_latest_value_is_seen_by_whoever_looks_and_triggers_once(how):
     assert set(seen) <= set(poller.news)
 
 
+class Asker(Reactor):
+    """Sends on the newest answer."""
+
+    answer = Input[int]()
+    out = Output[int]()
+    tick = Timer()
+
+    @reaction(tick, uses=answer, effects=out)
+    def ask(self, answer: int) -> Effect[int]:
+        return self.out(answer)
+
+
+class Answerer(Reactor):
+    """Takes its time, and answers with how many it has answered."""
+
+    inp = Input[int]()
+    out = Output[int]()
+
+    def __init__(self) -> None:
+        self.behind: list[int] = []
+
+    @reaction(inp, effects=out)
+    def reply(self, inp: int) -> Effect[int]:
+        time.sleep(0.002)
+        self.behind.append(len(self.behind) - inp)
+        return self.out(len(self.behind))
+
+
+@pytest.mark.parametrize("queue", [1, 2, 3])
+def test_whoever_waits_for_room_reads_the_latest_after_that(queue):
+    program = Program("latest")
+    asker, answerer = program.add(Asker()), program.add(Answerer())
+    program.connect(asker.out, answerer.inp, queue=queue)
+    program.connect(answerer.out, asker.answer, latest=True, initial=[0])
+    program.run(rounds=20, threads=2)
+    assert max(answerer.behind) == queue - 1
+
+
 class Silent(Reactor):
     """Writes its round, but only from the fifth on."""
 

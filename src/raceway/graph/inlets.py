@@ -122,10 +122,13 @@ class LatestInlet(Inlet):
         return self.channel.version > self.seen
 
     def lacks(self, round_: int) -> int:
+        return 0
+
+    def open(self) -> None:
+        """Takes the newest value for this round. Only when nothing else is waited for: by then there may be another."""
         if not self.is_open:
             self.value, self.version = self.channel.value, self.channel.version
             self.is_open = True
-        return 0
 
     def is_present(self) -> bool:
         return self.version > self.seen

@@ -47,6 +47,8 @@ class Step:
         self.arguments: list[Inlet] = []
         self.waits: list[Inlet] = []
         """The same, each once."""
+        self.latest: list[LatestInlet] = []
+        """Those among them that take the newest value when it runs."""
         self.triggers: list[Inlet] = []
         self.timers: list[Timer] = []
         self.outlets: dict[str, Outlet] = {}

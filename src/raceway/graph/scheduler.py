@@ -201,6 +201,8 @@ class Scheduler:
             if missing:
                 node.waits_since_ns = self._now_ns
                 return
+            for latest in step.latest:
+                latest.open()
             if step.is_triggered(round_):
                 self.ready.append(node)
                 return

@@ -133,6 +133,7 @@ def _steps(node: Node) -> list[Step]:
             # Nobody reads it, but it must be there before it can be thrown away.
             steps[-1].waits.append(inlet)
     for step in steps:
+        step.latest = [latest for inlet in step.waits for latest in _latest(inlet)]
         written = dict.fromkeys((*step.outlets.values(), *step.closes))
         channels = [(outlet, channel) for outlet in written for channel in (*outlet.channels, *outlet.away)]
         step.bounded = [both for both in channels if not isinstance(both[1], LatestChannel)]

@@ -144,7 +144,7 @@ class TrainConfig:
     schedule: Literal["concurrent", "serial", "async"] = "concurrent"
     """concurrent: collect while learning, one update behind. serial: in turns. async: at any lag, not reproducible."""
     queue: int = 2
-    """async: rounds that may wait for the learner, the one that it learns from included."""
+    """async: rounds that may wait while the learner is at another, and the most updates that a round can be behind."""
     seed: int = 1
     """The same seed gives the same bits, whatever the number of workers."""
     total_steps: int = 1_000_000

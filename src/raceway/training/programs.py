@@ -162,7 +162,8 @@ def build(
     if initial is not None:
         learner.begin_from(initial)
     if config.schedule == "async":
-        program.connect(collector.collected, learner.collected, queue=config.queue)
+        # One more, for the round that the learner is at stays in the queue until it is done.
+        program.connect(collector.collected, learner.collected, queue=config.queue + 1)
         program.connect(learner.weights, collector.weights, latest=True, initial=[learner.current])
     else:
         delay = DELAYS[config.schedule]
