@@ -164,7 +164,7 @@ bench-checkpoints: $(READY)
 # What is learnt, under which schedule, beside SB3, by which preset (about 8 hours; what is done is not repeated).
 bench-learning: $(READY) $(RL)/.ready
 	for study in schedules corrections a2c impala sb3 presets; do $(BIN)/python -m benchmarks.learning run $$study || exit 1; done
-	for study in schedules a2c impala sb3; do $(BIN)/python -m benchmarks.learning speed $$study || exit 1; done
+	for study in schedules a2c impala sb3 presets; do $(BIN)/python -m benchmarks.learning speed $$study || exit 1; done
 	$(BIN)/python -m benchmarks.learning cost
 	$(BIN)/python -m benchmarks.learning record
 	$(BIN)/python -m benchmarks.pages

@@ -68,7 +68,8 @@ def results_table(known: Sequence[Preset]) -> str:
     rows = [
         [
             preset.env,
-            f"**{number(result.evaluation)}** ({number(result.low)} to {number(result.high)})",
+            f"**{number(result.evaluation)}**"
+            + (f" ({number(result.low)} to {number(result.high)})" if result.seeds > 1 else ""),
             count(result.steps),
             clock(result.seconds),
             str(result.seeds),
@@ -169,7 +170,7 @@ def draw_pictures() -> None:
     """Draws the learning curves of every study that has data."""
     for study in (SCHEDULES, CORRECTIONS, A2C, IMPALA, SB3):
         if any(found for by_setting in of_study(study).values() for found in by_setting.values()):
-            draw_study(study, picture_of(study), seconds=bool(speeds(study.name)))
+            draw_study(study, picture_of(study), seconds=bool(speeds(study)))
 
 
 if __name__ == "__main__":

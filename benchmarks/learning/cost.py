@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from benchmarks.learning import records
+from benchmarks.learning.running import MACHINE
 from benchmarks.paired import turn_order
 from benchmarks.results import machine_facts
 from benchmarks.table import markdown_table
@@ -61,12 +62,13 @@ def measure(folder: Path = records.FOLDER, turns: int = TURNS) -> dict[str, Any]
         _update(ppo, state, rollout)  # compiles
         learners[name] = ppo, state, rollout
     found: dict[str, list[float]] = {name: [] for name in CORRECTIONS}
-    for turn in range(turns):
-        for place in turn_order(len(CORRECTIONS), turn):
-            ppo, state, rollout = learners[CORRECTIONS[place]]
-            start = time.perf_counter()
-            _update(ppo, state, rollout)
-            found[CORRECTIONS[place]].append(round(1000 * (time.perf_counter() - start), 3))
+    with records.locked(MACHINE):
+        for turn in range(turns):
+            for place in turn_order(len(CORRECTIONS), turn):
+                ppo, state, rollout = learners[CORRECTIONS[place]]
+                start = time.perf_counter()
+                _update(ppo, state, rollout)
+                found[CORRECTIONS[place]].append(round(1000 * (time.perf_counter() - start), 3))
     told = {"machine": machine_facts(), "milliseconds": found}
     path = folder / "corrections" / "cost.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from raceway.report.statistics import interquartile_mean, interval
 
 def draw_study(study: Study, path: Path, *, seconds: bool = False, folder: Path = records.FOLDER) -> None:
     """A panel for each task, a curve for each setting; `seconds`: another panel over the time it takes."""
-    rates = records.speeds(study.name, folder) if seconds else {}
+    rates = records.speeds(study, folder) if seconds else {}
     by_axis: dict[Axis, list[Curve]] = {"steps": []}
     if rates:
         by_axis["seconds"] = []

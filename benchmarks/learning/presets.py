@@ -56,7 +56,7 @@ def goals_table(folder: Path = records.FOLDER) -> str:
 
 def _speed_of(task: str, folder: Path) -> float | None:
     """Steps per second of short runs with nothing beside them. Those that returns come from shared the machine."""
-    found = records.speeds(NAME, folder).get(task, {}).get(SETTING.name)
+    found = records.speeds(presets_study(), folder).get(task, {}).get(SETTING.name)
     return float(np.median(found)) if found else None
 
 

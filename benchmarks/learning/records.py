@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.learning.digest import digest_of
-from benchmarks.learning.study import Job, Study
-from benchmarks.results import RESULTS
+from benchmarks.learning.study import Job, Setting, Study, Task
+from benchmarks.results import RESULTS, machine_facts
 
 FOLDER = RESULTS / "learning"
 POINTS = 50
 _DIGITS = 4
+_SPEED_FILE = "speed.json"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class Record:
 
 def thinned(steps: Sequence[float], returns: Sequence[float]) -> list[list[float]]:
     """At most POINTS points of a curve, its ends among them, numbers shortened."""
+    if not len(steps):
+        raise ValueError("no episode has ended: train for more steps")
     x, y = np.asarray(steps, float), np.asarray(returns, float)
     grid = x if len(x) <= POINTS else np.linspace(x[0], x[-1], POINTS)
     return [[round(float(a)), shortened(b)] for a, b in zip(grid, np.interp(grid, x, y), strict=True)]
@@ -92,9 +95,13 @@ def append(job: Job, record: Record, folder: Path = FOLDER) -> None:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
         others = [line for line in lines if _key(json.loads(line)) != (record.setting, record.seed)]
         lines = sorted([*others, json.dumps(asdict(record)) + "\n"], key=lambda line: _key(json.loads(line)))
-        aside = path.with_suffix(".new")
-        aside.write_text("".join(lines), encoding="utf-8")
-        os.replace(aside, path)  # atomic: readers never see a partial file
+        _replace(path, "".join(lines))
+
+
+def _replace(path: Path, text: str) -> None:
+    aside = path.with_suffix(".new")
+    aside.write_text(text, encoding="utf-8")
+    os.replace(aside, path)  # atomic: readers never see a partial file
 
 
 @contextmanager
@@ -113,10 +120,44 @@ def _key(line: Mapping[str, Any]) -> tuple[str, int]:
     return line["setting"], line["seed"]
 
 
-def speeds(study: str, folder: Path = FOLDER) -> dict[str, dict[str, list[float]]]:
-    """Steps per second by task and setting, one number for each turn; empty if not measured."""
-    path = folder / study / "speed.json"
-    return json.loads(path.read_text(encoding="utf-8"))["rates"] if path.is_file() else {}
+def speeds(study: Study, folder: Path = FOLDER) -> dict[str, dict[str, list[float]]]:
+    """Steps per second by task and setting, one number for each turn. Those of other settings are left out."""
+    there = _speed_entries(study.name, folder)
+    found: dict[str, dict[str, list[float]]] = {}
+    for task in study.tasks:
+        for setting in study.settings:
+            entry = there.get(task.name, {}).get(setting.name)
+            if entry is not None and entry["digest"] == _digest_of_speed(study, task, setting):
+                found.setdefault(task.name, {})[setting.name] = entry["rates"]
+    return found
+
+
+def keep_speeds(study: Study, task: Task, rates: Mapping[str, Sequence[float]], folder: Path = FOLDER) -> None:
+    """Keeps how fast a task was under each setting in place of what was measured before."""
+    entries = {
+        setting.name: {
+            "digest": _digest_of_speed(study, task, setting),
+            "rates": list(rates[setting.name]),
+            "machine": machine_facts(),
+        }
+        for setting in study.settings
+        if setting.name in rates
+    }
+    path = folder / study.name / _SPEED_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.parent):
+        there = _speed_entries(study.name, folder)
+        there[task.name] = {**there.get(task.name, {}), **entries}
+        _replace(path, json.dumps(there, indent=1) + "\n")
+
+
+def _speed_entries(study: str, folder: Path) -> dict[str, dict[str, Any]]:
+    path = folder / study / _SPEED_FILE
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def _digest_of_speed(study: Study, task: Task, setting: Setting) -> str:
+    return digest_of(Job(study.name, task, setting, study.seeds_of(task)[0]), study.episodes)
 
 
 def of_study(study: Study, folder: Path = FOLDER) -> dict[str, dict[str, list[Record]]]:

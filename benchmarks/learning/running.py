@@ -66,8 +66,8 @@ def _in_process(job: Job, folder: Path) -> int:
 
 def run_one(job: Job, episodes: int, folder: Path = records.FOLDER) -> None:
     """Runs a job here and now, and keeps its record."""
+    facts = machine_facts()  # before it: somebody may commit meanwhile
     trained = _train_sb3(job, episodes) if job.setting.trainer == "sb3" else _train(job, episodes)
-    facts = machine_facts()
     record = Record(
         setting=job.setting.name,
         seed=job.seed,
@@ -129,8 +129,6 @@ def _train_sb3(job: Job, episodes: int) -> dict[str, Any]:
 
 def measure_speed(study: Study, turns: int, tasks: Iterable[str] = (), folder: Path = records.FOLDER) -> None:
     """Steps per second of each setting: short runs that take turns, the order flipping, with nothing beside them."""
-    path = folder / study.name / "speed.json"
-    rates = records.speeds(study.name, folder)
     for task in study.tasks:
         if tasks and task.name not in tasks:
             continue
@@ -141,10 +139,8 @@ def measure_speed(study: Study, turns: int, tasks: Iterable[str] = (), folder: P
                 job = Job(study.name, task, study.settings[place], seeds[turn % len(seeds)])
                 with records.locked(MACHINE):
                     found[job.setting.name].append(_speed_of(job, study.speed_steps))
-        rates[task.name] = found
+        records.keep_speeds(study, task, found, folder)
         print(f"{task.name}: {', '.join(f'{k} {sum(v) / len(v):,.0f}/s' for k, v in found.items())}", flush=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"machine": machine_facts(), "rates": rates}, indent=1) + "\n", encoding="utf-8")
 
 
 def _speed_of(job: Job, steps: int) -> float:

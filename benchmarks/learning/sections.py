@@ -63,7 +63,7 @@ def learning_in_brief(study: Study, folder: Path = records.FOLDER) -> str:
 def _times(study: Study, folder: Path) -> list[list[str]]:
     """For each task the seconds of the median run of either until it first reaches what SB3 ends with."""
     names = [setting.name for setting in study.settings]
-    rates = records.speeds(study.name, folder)
+    rates = records.speeds(study, folder)
     rows = []
     for task, by_setting in records.of_study(study, folder).items():
         if not all(by_setting[name] and rates.get(task, {}).get(name) for name in names):
@@ -89,7 +89,7 @@ def _explanation(study: Study, folder: Path) -> str:
         f"The return of the last 100 episodes, averaged over the run: {centre_name(counts[-1])} of {seeds}{interval}; "
         f"after × the ratio to {study.settings[0].name} (of negative returns: 1 plus the difference as a share). The "
         "last row is the interquartile mean over all runs of such ratios. "
-        f"`python -m benchmarks.learning run {study.name}` measures it. Measured on {'; '.join(machines)}."
+        f"Measured on {'; '.join(machines)}; [how to repeat it](measuring.md#learning)."
     )
 
 

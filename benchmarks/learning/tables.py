@@ -116,14 +116,16 @@ def _table(
         None if name == reference else overall([(each[name], each[reference]) for each in pairs]) for name in names
     ]
     if len(rows) > 1 and any(whole):
-        rows.append(["all tasks and seeds", *("" if each is None else f"×{each}" for each in whole)])
+        counted = sum(any(ratio(each[name], each[reference]) for name in names if name != reference) for each in pairs)
+        label = "all tasks" if counted == len(pairs) else f"{counted} of {len(pairs)} tasks"
+        rows.append([label, *("" if each is None else f"×{each}" for each in whole)])
     return markdown_table(["", *names], rows) if rows else NOTHING
 
 
 def seconds_table(study: Study, reference: str, folder: Path = records.FOLDER) -> str:
     """Speeds, and the return over the run at equal seconds: those in which the fastest setting does all its steps."""
     names = [setting.name for setting in study.settings]
-    rates = records.speeds(study.name, folder)
+    rates = records.speeds(study, folder)
     rows = []
     for task, by_setting in records.of_study(study, folder).items():
         if task not in rates or not all(by_setting[name] and rates[task].get(name) for name in names):

@@ -96,6 +96,23 @@ def test_a_minibatch_is_whole_environments_in_their_order():
             np.testing.assert_array_equal(mine.reshape(T, 2, -1)[:, place], all_.reshape(T, N, -1)[:, env])
 
 
+@pytest.mark.parametrize("later", [False, True], ids=["same step", "next step"])
+def test_a_round_seen_again_has_the_actors_values_also_after_its_end(later: bool):
+    ppo = _ppo()
+    state = ppo.init(1)
+    params = state.params * 3
+    raw = random_rollout(BOX, ACTIONS, T, N)
+    raw.terminated[-1], raw.truncated[-1] = [True, False, False, False], [False, True, False, False]
+    changes = {"valid": _resets_on_the_next_step(raw).valid} if later else {}
+    rollout = _drawn(ppo, params, terminated=raw.terminated, truncated=raw.truncated, **changes)
+    seen = reevaluate(ppo.network, ppo.distribution, ppo.network.unravel(params), ppo.batch(rollout))
+    np.testing.assert_allclose(seen.values, rollout.values, atol=1e-5)
+    moved = reevaluate(ppo.network, ppo.distribution, ppo.network.unravel(state.params), ppo.batch(rollout))
+    valid = np.ones((T, N), bool) if rollout.valid is None else rollout.valid
+    assert (np.asarray(moved.log_ratios)[valid] != 0).all()
+    assert (np.asarray(moved.log_ratios)[~valid] == 0).all()
+
+
 @pytest.mark.parametrize("correction", ["decoupled", "vtrace"])
 def test_a_correction_that_finds_nothing_to_correct_changes_nothing(correction):
     """Seen from the policy that collected the round, memory and all."""

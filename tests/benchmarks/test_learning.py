@@ -52,7 +52,8 @@ def _keep(study: Study, folder: Path, *found: Record) -> None:
 
 
 def _keep_speed(study: Study, folder: Path, rates: dict[str, dict[str, list[float]]]) -> None:
-    (folder / study.name / "speed.json").write_text(json.dumps({"rates": rates}))
+    for task in study.tasks:
+        records.keep_speeds(study, task, rates[task.name], folder)
 
 
 def test_jobs_come_seed_by_seed_and_those_that_need_the_machine_last() -> None:
@@ -144,6 +145,14 @@ def test_equal_seconds_are_those_of_the_fastest(tmp_path: Path) -> None:
     assert "| CartPole-v1, 3 s | **25.00**, 50.0 steps/s | **150.0**, 100 steps/s |" in table
 
 
+def test_a_speed_under_other_settings_is_out_of_date(tmp_path: Path) -> None:
+    _keep_speed(STUDY, tmp_path, {"CartPole-v1": {"serial": [50.0], "concurrent": [60.0]}})
+    _keep_speed(STUDY, tmp_path, {"CartPole-v1": {"concurrent": [70.0]}})  # what is not measured again stays
+    assert records.speeds(STUDY, tmp_path) == {"CartPole-v1": {"serial": [50.0], "concurrent": [70.0]}}
+    changed = replace(STUDY, settings=[STUDY.settings[0], replace(STUDY.settings[1], options={"gamma": 0.5})])
+    assert records.speeds(changed, tmp_path) == {"CartPole-v1": {"serial": [50.0]}}
+
+
 def test_seconds_to_a_return() -> None:
     found = [_record("serial", 1, [0.0, 100.0, 200.0]), _record("serial", 2, [0.0, 10.0, 20.0])]
     assert seconds_to(found, 100.0, 50.0) == [4.0, np.inf]
@@ -182,7 +191,7 @@ def test_sb3s_time_and_ours_to_what_it_ends_with(tmp_path: Path) -> None:
 def test_curves_are_drawn_over_steps_and_seconds(tmp_path: Path) -> None:
     _keep(STUDY, tmp_path, *(_record("serial", seed, [1.0, 2.0, 3.0]) for seed in (1, 2, 3)))
     draw_study(STUDY, tmp_path / "one.svg", folder=tmp_path)
-    (tmp_path / "tiny" / "speed.json").write_text(json.dumps({"rates": {"CartPole-v1": {"serial": [10.0]}}}))
+    _keep_speed(STUDY, tmp_path, {"CartPole-v1": {"serial": [10.0]}})
     draw_study(STUDY, tmp_path / "two.svg", seconds=True, folder=tmp_path)
     assert "environment steps" in (tmp_path / "one.svg").read_text()
     assert "time (s)" not in (tmp_path / "one.svg").read_text()
@@ -227,7 +236,7 @@ def test_the_command_runs_what_is_missing_and_shows_it(
     monkeypatch.setattr(running, "_speed_of", lambda job, steps: 100.0 if job.setting.name == "serial" else 110.0)
     monkeypatch.setattr(running, "MACHINE", tmp_path / "machine")
     assert main(["speed", *options, "--turns", "2"]) == 0
-    assert records.speeds("tiny", tmp_path)["CartPole-v1"] == {"serial": [100.0] * 2, "concurrent": [110.0] * 2}
+    assert records.speeds(STUDY, tmp_path)["CartPole-v1"] == {"serial": [100.0] * 2, "concurrent": [110.0] * 2}
     assert main(["draw", *options, str(tmp_path / "curves.svg")]) == 0
     assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
 

@@ -94,7 +94,7 @@ def try_links(run: Path, scratch: Path, rng: random.Random) -> str:
         (precious / name).write_text("years of work")
     before = _content(precious)
     names = ["best", "final", "checkpoints", "tensorboard", "videos", "dumps", "lock", "metrics.jsonl", "chain.jsonl",
-             "outcome.json", "config.json", "system.json", "resumed.jsonl", "best/policy.json",
+             "outcome.json", "config.json", "system.json", "resumed.jsonl", "evaluations.jsonl", "best/policy.json",
              "checkpoints/checkpoint-000000011.json", "final/policy-12.safetensors", "videos/policy-1.mp4",
              "videos/.policy-1.part.mp4"]  # fmt: skip
     changes = []

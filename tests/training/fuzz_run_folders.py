@@ -334,7 +334,7 @@ class Mutant:
 
 PLACES = (
     *("checkpoints", "best", "final", "initial", "tensorboard", "videos", "dumps", "lock"),
-    *("metrics.jsonl", "chain.jsonl", "outcome.json", "resumed.jsonl", "graph.svg"),
+    *("metrics.jsonl", "chain.jsonl", "outcome.json", "resumed.jsonl", "evaluations.jsonl", "graph.svg"),
 )
 
 

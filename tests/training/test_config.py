@@ -250,6 +250,13 @@ def test_a_dict_with_a_setting_that_there_is_not_is_refused() -> None:
         TrainConfig.from_dict({"env": "x", "ppo": {"gama": 1}})
 
 
+@pytest.mark.parametrize(("decoupled", "correction"), [(False, "none"), (True, "decoupled")])
+def test_runs_from_before_corrections_are_read(decoupled: bool, correction: str) -> None:
+    assert TrainConfig.from_dict({"env": "x", "ppo": {"decoupled": decoupled}}).ppo.correction == correction
+    with pytest.raises(SettingError, match="decoupled"):
+        TrainConfig.from_dict({"env": "x", "ppo": {"decoupled": 3}})
+
+
 def test_every_setting_has_a_help_text_and_every_group_a_field() -> None:
     import inspect
 

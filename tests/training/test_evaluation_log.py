@@ -75,6 +75,8 @@ def test_a_policy_that_was_kept_without_a_line_is_logged(tmp_path: Path, monkeyp
     run = _train(tmp_path, 1, total_steps=20_000)
     found = _evaluations(run)
     assert max(found.values()) == run.best_return
+    kept = json.loads((run.directory / "best" / "policy.json").read_text())["evaluation"]
+    assert kept["steps"] in read_evaluations(run.directory / "evaluations.jsonl")
 
 
 def test_a_damaged_log_loses_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +129,28 @@ def test_a_log_that_cannot_be_written_costs_no_evaluation(tmp_path: Path) -> Non
 
     run = _train(tmp_path, 1, callbacks=[Obstacle()])
     assert len(_evaluations(run)) > 1
+    longer = raceway.resume(run.directory, total_steps=2 * run.steps, callbacks=[Obstacle()])
+    assert longer.steps > run.steps
+
+
+class Interrupted(raceway.Callback):
+    """Ctrl-C, late in the run."""
+
+    def on_round(self, told: Any, control: Any) -> None:
+        if told.steps > 15_000:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_has_its_late_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Reporter, "_tell_evaluations", lambda self, evaluations: None)
+    with pytest.raises(KeyboardInterrupt):
+        _train(tmp_path, 1, total_steps=20_000, callbacks=[Interrupted()])
+    folder = tmp_path / "CartPole-v1" / "1"
+    logged = read_evaluations(folder / "evaluations.jsonl")
+    found = [row for row in read_rows(folder / "metrics.jsonl") if "evaluation/return" in row]
+    rows = {row["step"]: row["evaluation/return"] for row in found}
+    assert rows
+    assert rows == {steps: row["evaluation/return"] for steps, row in logged.items()}
 
 
 @pytest.mark.slow

@@ -166,6 +166,22 @@ def test_what_a_link_leads_to_is_not_changed(copied: Path, tmp_path: Path, name:
     assert precious.read_text() == "years of work\n" * 1000
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_a_run_goes_on_without_a_log_of_evaluations_that_is_none(
+    copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    precious, log = tmp_path / "precious", copied / "evaluations.jsonl"
+    precious.write_text("years of work\n")
+    log.unlink(missing_ok=True)
+    {"link": lambda: log.symlink_to(precious), "pipe": lambda: os.mkfifo(log), "folder": log.mkdir}[kind]()
+    (copied / "outcome.json").unlink(missing_ok=True)
+    raceway.resume(copied)
+    assert kind == "link" or "evaluations.jsonl" in capsys.readouterr().err
+    assert not log.is_symlink()  # but a file of its own
+    assert precious.read_text() == "years of work\n"
+
+
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "name", ["chain.jsonl", "metrics.jsonl", "resumed.jsonl", "lock", "system.json", "config.json"]

@@ -8,13 +8,16 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import chdir, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import raceway
 from raceway.files import MOST_TEXT, read_whole
 from raceway.interrupts import ending_on_sigterm
 from raceway.messages import plain
 from raceway.report.words import clock, count, number
+
+if TYPE_CHECKING:
+    from raceway.training.presets import Result
 
 
 def resume(parsed: argparse.Namespace) -> None:
@@ -139,14 +142,15 @@ def preset_lines() -> list[str]:
     rows = [("environment", "algo", "steps", "return", "time")]
     for each in presets():
         found = each.result
-        measured = (
-            (f"{number(found.evaluation)} ({number(found.low)} to {number(found.high)})", clock(found.seconds))
-            if found
-            else ("not measured", "")
-        )
+        measured = (_return_of(found), clock(found.seconds)) if found else ("not measured", "")
         rows.append((each.env, each.algo, count(each.settings["total_steps"]), *measured))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _return_of(result: Result) -> str:
+    interval = f" ({number(result.low)} to {number(result.high)})" if result.seeds > 1 else ""
+    return f"{number(result.evaluation)}{interval}"
 
 
 def graph(parsed: argparse.Namespace) -> None:

@@ -228,7 +228,16 @@ class TrainConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
         """What `to_dict` gave. Settings that it lacks have their defaults."""
-        return _built(cls, _restored(values), "")
+        return _built(cls, _renewed(_restored(values)), "")
+
+
+def _renewed(values: Any) -> Any:
+    """Settings of earlier runs as they are called now: PPO's `decoupled` is a `correction`."""
+    ppo = values.get("ppo") if isinstance(values, Mapping) else None
+    if not isinstance(ppo, Mapping) or not isinstance(ppo.get("decoupled"), bool) or "correction" in ppo:
+        return values
+    kept = {name: value for name, value in ppo.items() if name != "decoupled"}
+    return {**values, "ppo": {**kept, "correction": "decoupled" if ppo["decoupled"] else "none"}}
 
 
 def lost_arguments(env_args: Mapping[str, Any]) -> list[str]:

@@ -63,6 +63,8 @@ class Ending:
             if file.version != weights.version:
                 file.write(weights)
             lines["policy"] = str(file.directory)
+            if setup.evaluates and folder is report.folder:
+                self._log_late_evaluations(self._best(), weights.version * setup.steps_per_round)
         except (OSError, UserError) as trouble:
             lines["policy"] = f"it could not be written: {trouble}"
         with suppress(OSError, UserError):  # the error that ended the run is the one to tell
@@ -76,7 +78,7 @@ class Ending:
         weights = training.learner.current
         steps = outcome.rounds * setup.steps_per_round
         seconds = outcome.seconds + (training.reporter.earlier_s if training.reporter is not None else 0.0)
-        best = Best(setup.policy_file(report.folder.best, report.rescue.known))
+        best = self._best()
         final = setup.policy_file(report.folder.final, report.rescue.known)
         final.write(weights)
         last, why_not = self._evaluated(weights) if setup.evaluates else (None, "")
@@ -109,6 +111,9 @@ class Ending:
         report.console.finish(lines)
         return run
 
+    def _best(self) -> Best:
+        return Best(self.setup.policy_file(self.report.folder.best, self.report.rescue.known))
+
     def _log_late_evaluations(self, best: Best, until: int) -> None:
         """Writes the metrics of evaluations, up to so many steps of training, that the reporter has not heard of.
 
@@ -117,14 +122,19 @@ class Ending:
         """
         folder = self.report.folder
         try:
-            late = {**best.evaluation, **read_evaluations(folder.evaluations)}
+            logged = read_evaluations(folder.evaluations)
             known = {row["step"] for row in read_rows(folder.metrics) if EVALUATION in row}
         except RunFolderError as error:
             self.report.console.trouble(str(error))
             return
-        for steps in sorted(late.keys() - known):
+        kept = best.evaluation
+        for steps in sorted((kept.keys() | logged.keys()) - known):
             if steps <= until:
-                self.report.log.write(steps, late[steps])
+                self.report.log.write(steps, logged.get(steps) or kept[steps])
+        for steps in kept.keys() - logged.keys():
+            if steps <= until:
+                with suppress(OSError, UserError):  # the metrics have it
+                    append_evaluation(folder.evaluations, steps, kept[steps])
 
     def _evaluated(self, weights: Weights) -> tuple[Evaluation | None, str]:
         """Evaluates the final policy; else says why it could not be: that is no reason to lose the run."""

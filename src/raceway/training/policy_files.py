@@ -153,11 +153,14 @@ class Best:
 
     @property
     def evaluation(self) -> dict[int, dict[str, float]]:
-        """Metrics of the best policy's evaluation, by the steps that it was trained for; empty if there is none."""
+        """Metrics of the best policy's evaluation, by the steps that it was trained for.
+
+        Empty if there is none, or if it was written under other settings.
+        """
 
         def metrics(facts: Any) -> dict[int, dict[str, float]]:
             told = facts["evaluation"]
-            if told is None:
+            if told is None or facts.get("run") != self._file.facts.get("run"):
                 return {}
             if not 0 <= int(told["steps"]) < STEPS_END:
                 raise ValueError(f"{told['steps']} steps")

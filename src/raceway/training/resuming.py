@@ -187,8 +187,12 @@ def rewind(folder: RunFolder, checkpoint: Checkpoint | None, steps_per_round: in
             for path, name in ((folder.chain, "chain_bytes"), (folder.metrics, "metrics_bytes"))
         }
     rounds = 0 if checkpoint is None else checkpoint.round + 1
-    forget_evaluations(folder.evaluations, rounds * steps_per_round)
-    return [trouble for path, length in lengths.items() for trouble in _truncated(path, length)]
+    troubles = [trouble for path, length in lengths.items() for trouble in _truncated(path, length)]
+    try:
+        forget_evaluations(folder.evaluations, rounds * steps_per_round)
+    except (OSError, RunFolderError) as error:  # the run can do without that log
+        troubles.append(str(error))
+    return troubles
 
 
 def _length(state: Mapping[str, Any], name: str, where: Path) -> int:
