@@ -26,7 +26,7 @@ times as fast the first is as the second, the median over rounds in which both t
 brackets. *Share of the limit* compares with the same environments in a bare C++ loop, one thread per CPU and no pool \
 at all. ✓ and ✗ say whether the goal beside them is reached."""
 HOW_TO_READ_GRAPHS = """\
-A cell is a ratio, as above. Everybody does the same work, by a digest of what the first rounds gave. *Share of the \
+A cell is a ratio, as above. A digest of the first rounds verifies that all contestants compute the same thing. *Share of the \
 limit* compares with that work in bare Python loops, one process per CPU (one for the policies), with nothing in \
 between."""
 HOW_TO_READ_TRAINING = """\

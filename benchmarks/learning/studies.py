@@ -38,7 +38,7 @@ def _corrected(name: str, **options: object) -> Setting:
 _FAR = {"preset": False, "num_envs": 8, "normalize_observations": True, "normalize_rewards": True}
 CORRECTIONS = Study(
     "corrections",
-    "What makes up for the lag of one update in PPO, under the default hyperparameters?",
+    "What makes up for the lag of one update in PPO, under hyperparameters that move the policy far?",
     tasks=[Task(env, 300_000, _FAR) for env in ("HalfCheetah-v5", "Hopper-v5")],
     settings=[
         SERIAL,

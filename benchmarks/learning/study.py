@@ -17,7 +17,7 @@ class Setting:
     trainer: str = "raceway"
     """raceway or sb3."""
     alone: bool = False
-    """Whether nothing may run beside it: its results depend on timing (the async schedule), or its seconds are told."""
+    """Whether nothing may run beside it: its results depend on timing (the async schedule)."""
 
 
 @dataclass(frozen=True)

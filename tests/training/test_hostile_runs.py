@@ -174,7 +174,12 @@ def test_a_run_goes_on_without_a_log_of_evaluations_that_is_none(
     precious, log = tmp_path / "precious", copied / "evaluations.jsonl"
     precious.write_text("years of work\n")
     log.unlink(missing_ok=True)
-    {"link": lambda: log.symlink_to(precious), "pipe": lambda: os.mkfifo(log), "folder": log.mkdir}[kind]()
+    if kind == "link":
+        log.symlink_to(precious)
+    elif kind == "pipe":
+        os.mkfifo(log)
+    else:
+        log.mkdir()
     (copied / "outcome.json").unlink(missing_ok=True)
     raceway.resume(copied)
     assert kind == "link" or "evaluations.jsonl" in capsys.readouterr().err

@@ -78,13 +78,13 @@ class PPOConfig:
     clip_range: float = 0.2
     """How far the probability ratio may leave 1 before its gradient is cut."""
     clip_range_vf: float | None = None
-    """How far values may move from the rollout's before the larger of both errors counts; None: as far as they want."""
+    """How far values may move in an update before the larger of both errors counts; None: as far as they want."""
     correction: Literal["none", "decoupled", "vtrace"] = "vtrace"
     """For older rounds. decoupled: clip around the newest policy. vtrace: compute its values and advantages, too."""
     rho_bar: float = 2.0
     """Upper bound of the importance weights of older rows."""
     c_bar: float = 0.8
-    """correction="vtrace": rewards after an action count less if its ratio is below this; 0 turns that off."""
+    """correction="vtrace", 0 to 1: actions with a probability ratio below this shorten the trace; 0: none do."""
     normalize_advantage: bool = True
     """Advantages to mean 0 and standard deviation 1 within each minibatch."""
     ent_coef: float = 0.0
@@ -158,7 +158,7 @@ class A2CConfig:
     lr_schedule: Literal["constant", "linear"] = "constant"
     """linear: down to 0 at the end of the run."""
     correction: Literal["delayed", "ratio", "none"] = "delayed"
-    """For old rounds. delayed: the gradient where they were collected (HTS-RL). ratio: of both policies. none: no."""
+    """For older rounds. delayed: the gradient at the parameters that collected them. ratio: importance weights."""
     rho_bar: float = 1.0
     """correction="ratio": ratios above it count as it."""
     normalize_observations: bool = False
