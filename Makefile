@@ -33,7 +33,7 @@ help:
 	@echo "make bench-train  measure training against SB3, SBX, RLlib and JAX over envpool (about 25 minutes)"
 	@echo "make bench-python  measure Python environments against Gymnasium, SB3 and PufferLib (about 10 minutes)"
 	@echo "make bench-checkpoints  measure what checkpoints cost (about 3 minutes)"
-	@echo "make bench-learning  train what the learning studies lack (about 8 hours in all), write their pages"
+	@echo "make bench-learning  train what the learning studies lack (about 16 hours in all), write their pages"
 	@echo "make sanitize  the C++ tests under the thread and address sanitizers"
 
 check:
@@ -161,7 +161,7 @@ bench-checkpoints: $(READY)
 	$(BIN)/python -m benchmarks.checkpoints
 	$(BIN)/python -m benchmarks.pages
 
-# What is learnt, under which schedule, beside SB3, by which preset (about 8 hours; what is done is not repeated).
+# What is learnt, under which schedule, beside SB3, by which preset (about 16 hours; what is done is not repeated).
 bench-learning: $(READY) $(RL)/.ready
 	for study in schedules corrections a2c impala sb3 presets; do $(BIN)/python -m benchmarks.learning run $$study || exit 1; done
 	for study in schedules a2c impala sb3 presets; do $(BIN)/python -m benchmarks.learning speed $$study || exit 1; done

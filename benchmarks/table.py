@@ -26,9 +26,9 @@ times as fast the first is as the second, the median over rounds in which both t
 brackets. *Share of the limit* compares with the same environments in a bare C++ loop, one thread per CPU and no pool \
 at all. ✓ and ✗ say whether the goal beside them is reached."""
 HOW_TO_READ_GRAPHS = """\
-A cell is a ratio, as above. A digest of the first rounds verifies that all contestants compute the same thing. *Share of the \
-limit* compares with that work in bare Python loops, one process per CPU (one for the policies), with nothing in \
-between."""
+A cell is a ratio, as above. A digest of the first rounds verifies that all contestants compute the same thing. *Share \
+of the limit* compares with that work in bare Python loops, one process per CPU (one for the policies), with nothing \
+in between."""
 HOW_TO_READ_TRAINING = """\
 A cell is a ratio, as above. Everybody has the same hyperparameters and the same networks (64 x 64, tanh, actor and \
 critic apart), and nothing is normalised or evaluated. *raceway* is the concurrent schedule."""
