@@ -16,11 +16,11 @@ SCHEDULES = Study(
     "schedules",
     "Does PPO learn as much per step under the concurrent schedule as under the serial one?",
     tasks=[
-        Task("HalfCheetah-v5", 500_000),
+        # The presets of those with other seeds were changed after seeds 51 to 53 had been seen.
+        Task("HalfCheetah-v5", 500_000, seeds=range(61, 66)),
         Task("Hopper-v5", 500_000),
         Task("Walker2d-v5", 500_000),
         Task("Swimmer-v5", 500_000),
-        # These two presets were changed after seeds 51 to 53 had been seen.
         Task("Acrobot-v1", 300_000, seeds=range(61, 66)),
         Task("LunarLander-v3", 500_000, seeds=range(61, 66)),
     ],

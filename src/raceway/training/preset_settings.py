@@ -104,7 +104,14 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
         "ppo": {"n_steps": 256, "batch_size": 64, "n_epochs": 10, "learning_rate": 1e-3, "gamma": 0.9},
     },
     ("HalfCheetah-v5", "ppo"): _mujoco(
-        1_000_000, num_envs=16, n_steps=32, gamma=0.98, gae_lambda=0.92, c_bar=1.0, network={"log_std_init": -2.0}
+        1_000_000,
+        num_envs=16,
+        n_steps=32,
+        gamma=0.98,
+        gae_lambda=0.92,
+        c_bar=1.0,
+        learning_rate=2e-4,
+        lr_schedule="linear",
     ),
     ("Hopper-v5", "ppo"): _mujoco(
         1_000_000,
