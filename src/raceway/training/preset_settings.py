@@ -101,7 +101,14 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("Pendulum-v1", "ppo"): {
         "total_steps": 300_000,
         "num_envs": 8,
-        "ppo": {"n_steps": 256, "batch_size": 64, "n_epochs": 10, "learning_rate": 1e-3, "gamma": 0.9},
+        "ppo": {
+            "n_steps": 128,
+            "batch_size": 64,
+            "n_epochs": 10,
+            "learning_rate": 1e-3,
+            "lr_schedule": "linear",
+            "gamma": 0.9,
+        },
     },
     ("HalfCheetah-v5", "ppo"): _mujoco(
         1_000_000,
