@@ -52,7 +52,6 @@ AT_LEAST = {
 NOT_MEASURED = {
     *(f"{env} ppo" for env in ("Pendulum-v1", "Ant-v5", "Humanoid-v5", "HumanoidStandup-v5", "BipedalWalker-v3")),
     *(f"{env} impala" for env in ("CartPole-v1", "Acrobot-v1", "HalfCheetah-v5")),
-    "CartPole-v1 pqn",
 }
 """With their present settings."""
 
