@@ -69,7 +69,7 @@ def results_table(known: Sequence[Preset]) -> str:
         [
             preset.env,
             f"**{number(result.evaluation)}**"
-            + (f" ({number(result.low)} to {number(result.high)})" if result.seeds > 1 else ""),
+            + (f" ({number(result.low)} to {number(result.high)})" if result.seeds > 2 else ""),
             count(result.steps),
             clock(result.seconds),
             str(result.seeds),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from benchmarks.table import markdown_table
 from raceway.report.statistics import estimate
 from raceway.report.words import clock, count, number
 from raceway.training.preset_settings import SETTINGS
-from raceway.training.presets import digest_of_settings, presets
+from raceway.training.presets import Preset, digest_of_settings, presets
 
 RESULTS = Path(str(importlib.resources.files("raceway.training") / "presets.json"))
 NAME = "presets"
@@ -26,17 +27,23 @@ GOALS = {
     "Humanoid-v5": (5000.0, "GPU simulation of another humanoid: 16 minutes on a V100 with 1,024 environments"),
 }
 """Returns that others told their time to, and what they told."""
+RETUNED = ("HalfCheetah-v5", "Pendulum-v1")
+"""PPO's presets that were changed because of what seed 41 reached: other seeds have to judge them."""
+FRESH_SEEDS = range(71, 74)
 LONG = ("Ant-v5", "Humanoid-v5", "HumanoidStandup-v5")
 """Tasks whose runs take half an hour or more: one seed."""
 
 
 def presets_study() -> Study:
     """Every preset as it is shipped, its final policy over 100 fresh episodes."""
-    tasks = [
-        Task(preset.env, algo=preset.algo, seeds=SEEDS[:1] if preset.env in LONG and preset.algo == "ppo" else None)
-        for preset in presets()
-    ]
+    tasks = [Task(preset.env, algo=preset.algo, seeds=_seeds_of(preset)) for preset in presets()]
     return Study(NAME, "What do the presets reach?", tasks, [SETTING], SEEDS, episodes=100, speed_steps=100_000)
+
+
+def _seeds_of(preset: Preset) -> Sequence[int] | None:
+    if preset.algo != "ppo":
+        return None
+    return FRESH_SEEDS if preset.env in RETUNED else SEEDS[:1] if preset.env in LONG else None
 
 
 def goals_table(folder: Path = records.FOLDER) -> str:

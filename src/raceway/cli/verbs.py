@@ -149,7 +149,7 @@ def preset_lines() -> list[str]:
 
 
 def _return_of(result: Result) -> str:
-    interval = f" ({number(result.low)} to {number(result.high)})" if result.seeds > 1 else ""
+    interval = f" ({number(result.low)} to {number(result.high)})" if result.seeds > 2 else ""
     return f"{number(result.evaluation)}{interval}"
 
 
